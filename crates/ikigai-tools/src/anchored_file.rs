@@ -1,8 +1,8 @@
-//! Files reached through directory descriptors, so that no link is followed on the way.
+//! Files opened through directory descriptors, so that no link is followed.
 //!
 //! A path that was resolved and approved can lead elsewhere a moment later: another process may
 //! swap a directory for a link. So the directory of a file is opened without following any link,
-//! and everything else happens relative to that descriptor, by the name of the file alone.
+//! and all other operations are relative to that descriptor, by the name of the file alone.
 
 #[cfg(test)]
 mod tests;
@@ -16,7 +16,7 @@ use std::path::{Component, Path};
 use rustix::fs::{Access, AtFlags, CWD, Dir, Mode, OFlags};
 use rustix::io::Errno;
 
-/// Opens a directory to pass through it: needs no right to list it.
+/// Opens a directory only to pass through it, without the right to list it.
 #[cfg(target_os = "linux")]
 const PASS: OFlags = OFlags::PATH
     .union(OFlags::DIRECTORY)
@@ -28,7 +28,7 @@ const PASS: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// Opens anything to look at its metadata, without an effect on pipes and devices.
+/// Opens an entry for its metadata, without an effect on pipes and devices.
 #[cfg(target_os = "linux")]
 const LOOK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 #[cfg(not(target_os = "linux"))]
@@ -37,16 +37,16 @@ const LOOK: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// Behaviour for directories that do not exist.
+/// Handling of missing directories.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MissingDirectories {
-    /// They are an error.
+    /// Return an error.
     Fail,
-    /// They are created.
+    /// Create them.
     Create,
 }
 
-/// A file name in an open directory. The file need not exist.
+/// File name in an open directory. The file need not exist.
 #[derive(Debug)]
 pub(crate) struct AnchoredFile {
     directory: OwnedFd,
@@ -54,7 +54,7 @@ pub(crate) struct AnchoredFile {
 }
 
 impl AnchoredFile {
-    /// Opens the directory of a file, whose path is absolute and had no links when resolved.
+    /// Opens the directory of a file, by an absolute path that had no links when resolved.
     ///
     /// Fails with `ELOOP` if the path leads through a link.
     pub(crate) fn open(real: &Path, missing: MissingDirectories) -> io::Result<Self> {
@@ -67,7 +67,7 @@ impl AnchoredFile {
         })
     }
 
-    /// Names another file in the same directory.
+    /// Returns another file name in the same directory.
     pub(crate) fn sibling(&self, name: impl Into<OsString>) -> io::Result<Self> {
         Ok(Self {
             directory: self.directory.try_clone()?,
@@ -75,13 +75,13 @@ impl AnchoredFile {
         })
     }
 
-    /// Reads the metadata of the entry itself, also if it is a link.
+    /// Reads the metadata of the entry itself, even if it is a link.
     pub(crate) fn metadata(&self) -> io::Result<Metadata> {
         let looked = rustix::fs::openat(&self.directory, &self.name, LOOK, Mode::empty())?;
         File::from(looked).metadata()
     }
 
-    /// Opens the file. A link in its place is an error, and nothing blocks.
+    /// Opens the file without blocking. A link in its place is an error.
     pub(crate) fn open_file(&self, flags: OFlags, mode: Mode) -> io::Result<File> {
         let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
         let opened = rustix::fs::openat(&self.directory, &self.name, flags, mode)?;
@@ -95,7 +95,7 @@ impl AnchoredFile {
         Ok(())
     }
 
-    /// Moves the file to the name of another one in the same directory, and syncs the directory.
+    /// Renames the file over another in the same directory, and syncs the directory.
     pub(crate) fn rename_over(&self, other: &Self) -> io::Result<()> {
         rustix::fs::renameat(&self.directory, &self.name, &other.directory, &other.name)?;
         File::from(self.open_directory()?).sync_all()
@@ -118,12 +118,12 @@ impl AnchoredFile {
         Ok(())
     }
 
-    /// The file's name.
+    /// Returns the file's name.
     pub(crate) fn name(&self) -> &OsStr {
         &self.name
     }
 
-    /// Names of the first entries in the file's directory, in no order.
+    /// Returns the names of the first entries in the file's directory, in no order.
     pub(crate) fn names_beside(&self, most: usize) -> Vec<String> {
         let Ok(entries) = self
             .open_directory()
@@ -140,7 +140,7 @@ impl AnchoredFile {
     }
 }
 
-/// Opens a directory by an absolute path that had no links when it was resolved.
+/// Opens a directory by an absolute path that had no links when resolved.
 ///
 /// Fails with `ELOOP` if the path leads through a link.
 pub(crate) fn open_directory(real: &Path, missing: MissingDirectories) -> io::Result<OwnedFd> {
@@ -157,8 +157,10 @@ pub(crate) fn open_directory(real: &Path, missing: MissingDirectories) -> io::Re
     step_down(root, inside, missing)
 }
 
-/// Asks the kernel to walk the path without links. None where it cannot: `openat2` is missing, or
-/// a container refuses it, or the error does not tell a link from a file.
+/// Lets the kernel resolve the path without links, if it can.
+///
+/// Returns none if `openat2` is missing, a container refuses it, or the error could mean a link or
+/// a file.
 #[cfg(target_os = "linux")]
 fn open_at_once(root: &OwnedFd, inside: &Path) -> Option<Result<OwnedFd, Errno>> {
     use rustix::fs::ResolveFlags;
@@ -192,7 +194,7 @@ fn step_down(root: OwnedFd, inside: &Path, missing: MissingDirectories) -> io::R
         directory = match step(&directory, name) {
             Err(Errno::NOENT) if missing == MissingDirectories::Create => {
                 match rustix::fs::mkdirat(&directory, name, Mode::from_raw_mode(0o777)) {
-                    // Another process was faster.
+                    // Another process created it first.
                     Ok(()) | Err(Errno::EXIST) => step(&directory, name)?,
                     Err(error) => return Err(error.into()),
                 }
@@ -205,7 +207,7 @@ fn step_down(root: OwnedFd, inside: &Path, missing: MissingDirectories) -> io::R
 
 fn step(directory: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     match rustix::fs::openat(directory, name, PASS, Mode::empty()) {
-        // The kernel says this of a link, too.
+        // The kernel returns this error for a link, too.
         Err(Errno::NOTDIR) if is_link(directory, name) => Err(Errno::LOOP),
         outcome => outcome,
     }

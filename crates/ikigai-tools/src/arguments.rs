@@ -1,4 +1,4 @@
-//! Arguments: from the text that a model wrote to a typed value, with advice when it does not fit.
+//! Arguments of calls: parsed from a model's text, with advice on errors.
 
 #[cfg(test)]
 mod tests;
@@ -12,7 +12,7 @@ use thiserror::Error;
 use crate::files::sha256_hex;
 use crate::output::clean;
 
-/// Why arguments are not understood, in words that help the model to do better.
+/// Error about arguments, in words that help the model to correct them.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct BadArguments(pub String);
@@ -20,12 +20,13 @@ pub struct BadArguments(pub String);
 /// Digits of a call's hash: 64 bits.
 const HASH_DIGITS: usize = 16;
 
-/// How much of a complaint about arguments the model is told: it can quote them.
+/// Longest error about arguments sent to the model, because it can quote them.
 const MOST_COMPLAINT_CHARS: usize = 300;
 
-/// The JSON schema of a type of arguments, as models are told it. Only plain words of JSON schema
-/// are left, because providers understand different parts of it: no references, no formats, and
-/// what is optional is left out rather than null.
+/// Returns the JSON schema of an arguments type, as sent to models.
+///
+/// Uses only basic JSON schema, because providers support different parts of it: no references, no
+/// formats, and optional fields are left out instead of null.
 pub fn schema_of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::default().with(|settings| {
         settings.meta_schema = None;
@@ -43,10 +44,10 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Reads arguments. No text at all counts as no arguments.
+/// Parses arguments. An empty text counts as no arguments.
 pub fn read<T: DeserializeOwned + JsonSchema>(text: &str) -> Result<T, BadArguments> {
     let text = if text.trim().is_empty() { "{}" } else { text };
-    // A list of the values in their order would be taken too.
+    // Serde would also accept a list of the values in order.
     let read = if text.trim_start().starts_with('{') {
         serde_json::from_str(text).map_err(|error| error.to_string())
     } else {
@@ -61,10 +62,10 @@ pub fn read<T: DeserializeOwned + JsonSchema>(text: &str) -> Result<T, BadArgume
     })
 }
 
-/// All arguments of a call, exactly: `pattern="**/*.rs" path="src"`.
+/// Formats all arguments of a call, exactly: `pattern="**/*.rs" path="src"`.
 ///
-/// Values are JSON, so no value can look like another argument. Arguments that are no object stay
-/// as they are.
+/// Values are JSON, so no value can look like another argument. Arguments that are not an object
+/// are returned as they are.
 pub fn shown(arguments: &str) -> String {
     let Ok(Value::Object(object)) = serde_json::from_str(arguments) else {
         return arguments.trim().to_owned();
@@ -79,9 +80,9 @@ pub fn shown(arguments: &str) -> String {
     pairs.collect::<Vec<_>>().join(" ")
 }
 
-/// Hash of an exact call and of the pattern that *always* would grant for it.
+/// Hashes a call together with the pattern that *always* would grant for it.
 ///
-/// It is the first 16 hexadecimal digits of the SHA-256 of the four texts, each followed by a zero
+/// Returns the first 16 hexadecimal digits of the SHA-256 of four texts, each followed by a zero
 /// byte: tool, arguments as the model wrote them, working directory, pattern.
 pub fn call_hash(tool: &str, arguments: &str, workdir: &str, pattern: &str) -> String {
     let texts = [tool, arguments, workdir, pattern, ""];
@@ -95,7 +96,7 @@ fn is_word(key: &str) -> bool {
     !key.is_empty() && key.chars().all(is_part)
 }
 
-/// A text on one line without control characters, cut if it is long.
+/// Returns a text on one line without control characters, shortened to the limit.
 pub fn one_line(text: &str, most_chars: usize) -> String {
     let line = clean(text.as_bytes()).replace(['\n', '\t'], " ");
     shortened(line.trim(), most_chars)

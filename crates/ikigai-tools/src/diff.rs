@@ -9,31 +9,32 @@ use similar::TextDiff;
 
 use crate::output::visible;
 
-/// Longer diffs are cut here: they are read by a person or a model, not applied.
+/// Most lines of a short diff: it is read by the user or a model, not applied.
 const MOST_LINES: usize = 200;
 
 /// Row of a diff below a last line that has no newline.
 const NO_NEWLINE: &str = "\\ no newline at end of file";
 
-/// Longer lines are cut here.
+/// Most bytes of a line in a short diff.
 const MOST_LINE_BYTES: usize = 500;
 
-/// Diffs of more lines than this, without what is equal at both ends, are not computed: the time
-/// grows with the square.
+/// Most differing lines between equal ends that are compared.
+///
+/// The time grows with the square.
 const MOST_COMPARED: usize = 5_000;
 
-/// The difference between two contents of a file.
+/// Difference between two contents of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Diff {
     /// Hunks in unified form, without a header; ends with a newline unless empty.
     pub(crate) text: String,
-    /// How many lines came.
+    /// Number of added lines.
     pub(crate) added: usize,
-    /// How many lines went.
+    /// Number of removed lines.
     pub(crate) removed: usize,
 }
 
-/// All lines that a change removes and adds, exactly: nothing is cut or made visible.
+/// Returns all removed and added lines exactly: nothing is cut or replaced by symbols.
 pub(crate) fn whole(old: &[u8], new: &[u8]) -> String {
     let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
     let (old, new) = (lines(&old), lines(&new));
@@ -59,7 +60,7 @@ pub(crate) fn whole(old: &[u8], new: &[u8]) -> String {
     text
 }
 
-/// Counts lines that are equal at the beginning, and those that went and came after them.
+/// Counts equal lines at the start, then removed and added ones.
 fn changed(old: &[&str], new: &[&str]) -> (usize, usize, usize) {
     let same_head = same(old.iter(), new.iter());
     let (old_end, new_end) = (&old[same_head..], &new[same_head..]);
@@ -68,7 +69,7 @@ fn changed(old: &[&str], new: &[&str]) -> (usize, usize, usize) {
     (same_head, went, came)
 }
 
-/// Line ending that all lines have and that is therefore not shown.
+/// Returns the line ending that all lines have, which is not shown.
 fn ending(old: &[&str], new: &[&str]) -> &'static str {
     let all_crlf = [old, new].iter().all(|lines| {
         let mut ended = lines.iter().filter(|line| line.ends_with('\n'));
@@ -96,13 +97,13 @@ impl Diff {
         written(&TextDiff::from_slices(&old, &new), ending, Cut::Short)
     }
 
-    /// The counts: `+3 −1`.
+    /// Formats the counts: `+3 −1`.
     pub(crate) fn counts(&self) -> String {
         format!("+{} −{}", self.added, self.removed)
     }
 }
 
-/// Length of a written diff.
+/// Length of a formatted diff.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cut {
     /// A limited number of short lines, control characters as symbols.
@@ -159,7 +160,7 @@ fn written(diff: &TextDiff<'_, '_, str>, ending: &str, cut: Cut) -> Diff {
     result
 }
 
-/// The lines of a text with their endings, as values that `similar` compares.
+/// Splits a text into lines with their endings, for `similar`.
 fn lines(text: &str) -> Vec<&str> {
     text.split_inclusive('\n').collect()
 }
@@ -178,8 +179,10 @@ fn without_ending<'line>(line: &'line str, ending: &str) -> &'line str {
     line.strip_suffix('\n').unwrap_or(line)
 }
 
-/// A line without its ending, in which everything can be seen: a `\r` before the newline too if not
-/// all lines have it, so that a change of line endings alone is no riddle.
+/// Formats a line without its ending, all characters visible.
+///
+/// A `\r` before the newline is visible if not all lines have it, so that a change of line endings
+/// shows.
 fn short(line: &str, ending: &str) -> String {
     let line = without_ending(line, ending);
     let end = line.floor_char_boundary(MOST_LINE_BYTES);

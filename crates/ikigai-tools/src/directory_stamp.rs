@@ -1,9 +1,9 @@
-//! Stamps of directories, by which a cached listing is known to be current.
+//! Stamps of directories, which show that a cached listing is current.
 //!
 //! Adding, removing or renaming an entry sets the change time of its directory, which no process
-//! can set itself. The time is that of a clock tick, so a listing is cached only if the directory
-//! had not changed for a while when it was read, and only on file systems that use this machine's
-//! clock.
+//! can set itself. The time has the resolution of a clock tick, so a listing is cached only if the
+//! directory had not changed for a while when it was read, and only on file systems that use this
+//! machine's clock.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -19,7 +19,7 @@ pub(crate) struct DirectoryStamp {
 }
 
 impl DirectoryStamp {
-    /// Reads the stamp of a directory; none for anything else, also for a link.
+    /// Reads the stamp of a directory; none for other files, including links.
     pub(crate) fn read(directory: &Path) -> Option<Self> {
         let metadata = fs::symlink_metadata(directory).ok()?;
         metadata.is_dir().then(|| Self {
@@ -29,15 +29,15 @@ impl DirectoryStamp {
         })
     }
 
-    /// Returns the stamp for a listing that is read after this call.
+    /// Returns the stamp for a listing; call it before reading the entries.
     ///
-    /// None if a later change could leave the stamp as it is.
+    /// Returns none if a later change could leave the stamp as it is.
     pub(crate) fn before_listing(directory: &Path) -> Option<Self> {
         let stamp = Self::read(directory)?;
         (stamp.is_settled(SystemTime::now()) && has_own_clock(directory)).then_some(stamp)
     }
 
-    /// True if a change from now on gets another time.
+    /// Returns true if a later change will get another time.
     fn is_settled(self, now: SystemTime) -> bool {
         /// More than the slowest timer tick.
         const TICK: Duration = Duration::from_millis(20);
@@ -54,7 +54,7 @@ impl DirectoryStamp {
     }
 }
 
-/// True if the times of a file system come from the clock of this machine's kernel.
+/// Returns true if a file system takes its times from this machine's clock.
 #[cfg(target_os = "linux")]
 fn has_own_clock(directory: &Path) -> bool {
     /// ext2 to ext4, XFS, Btrfs, tmpfs, overlay, F2FS, ZFS, bcachefs.

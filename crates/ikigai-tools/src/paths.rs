@@ -1,4 +1,4 @@
-//! Paths as models write them: made absolute, links followed, kept from what is hidden.
+//! Paths that models write: made absolute, links resolved, hidden ones refused.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::env;
@@ -8,11 +8,13 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::{BadArguments, Place, files};
 
-/// More links than this on one path are a loop, as for the kernel.
+/// Most links on one path; more are a loop, as for the kernel.
 const MOST_LINKS: usize = 40;
 
-/// The absolute path that `text` means in an agent's working directory, without `.` and `..`; `~/`
-/// is the user's home. Nothing is looked up: links are not followed and the file need not exist.
+/// Makes a path absolute in an agent's working directory, without `.` and `..`.
+///
+/// `~/` is the user's home. Does not use the file system: links are not followed and the file need
+/// not exist.
 pub fn resolve(place: &Place, text: &str) -> PathBuf {
     let home = env::var_os("HOME").map(PathBuf::from);
     let path = match (text.strip_prefix('~'), home) {
@@ -25,11 +27,12 @@ pub fn resolve(place: &Place, text: &str) -> PathBuf {
     normal(&place.workdir.join(path))
 }
 
-/// The file that `text` leads to when every link is followed; it need not exist. A file in the
-/// working directory is named below it, however the working directory itself is written. Looks at
-/// the file system, but opens nothing.
+/// Resolves all links of a path; the file need not exist.
 ///
-/// Fails for a loop of links and for what is hidden.
+/// A file in the working directory gets a path below it, as the working directory is written. Reads
+/// links, but opens nothing.
+///
+/// Fails for a loop of links and for hidden paths.
 pub fn locate(place: &Place, text: &str) -> Result<Located, BadArguments> {
     if text.contains('\0') {
         let name = text.replace('\0', "␀");
@@ -38,25 +41,25 @@ pub fn locate(place: &Place, text: &str) -> Result<Located, BadArguments> {
     locate_path(place, &resolve(place, text))
 }
 
-/// The same for a path that is absolute already.
+/// Like [`locate`], for an absolute path.
 pub(crate) fn locate_path(place: &Place, path: &Path) -> Result<Located, BadArguments> {
     trace(place, path).map_err(BadArguments)
 }
 
-/// A file that a call is about, with every link resolved.
+/// File of a call, with every link resolved.
 ///
 /// Permission is decided about these paths, and tools then open `real` without following links. So
-/// a call that is carried out later acts on the file that was decided about, or fails.
+/// a call that runs later acts on the approved file, or fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Located {
-    /// The path for people, rules and rows: below the working directory as that is written.
+    /// Path for users, rules and rows: below the working directory as that is written.
     pub path: PathBuf,
-    /// The path without links.
+    /// Path without links.
     pub real: PathBuf,
 }
 
 impl Located {
-    /// Opens it for reading, if it is a regular file. Fails if its path leads through a link by now.
+    /// Opens a regular file for reading. Fails if its path leads through a link by now.
     ///
     /// The error is a sentence without its subject.
     pub fn open(&self) -> Result<File, String> {
@@ -65,7 +68,7 @@ impl Located {
     }
 }
 
-/// Reports why a located file must not be used any more: links changed, or it is hidden.
+/// Returns an error if a located file must not be used any more: links changed, or it is hidden.
 pub(crate) fn check(place: &Place, located: &Located) -> Result<(), String> {
     if trace(place, &located.path)? == *located {
         return Ok(());
@@ -76,7 +79,7 @@ pub(crate) fn check(place: &Place, located: &Located) -> Result<(), String> {
     ))
 }
 
-/// A path for people, models and patterns: relative to the working directory if it is inside.
+/// Formats a path for users, models and patterns: relative if in the working directory.
 pub fn shown(place: &Place, path: &Path) -> String {
     match path.strip_prefix(&place.workdir) {
         Ok(inside) if inside.as_os_str().is_empty() => ".".to_owned(),
@@ -85,7 +88,7 @@ pub fn shown(place: &Place, path: &Path) -> String {
     }
 }
 
-/// What no tool may read or write, with links followed.
+/// Paths that no tool may read or write, with links resolved.
 pub(crate) struct Hidden(Vec<PathBuf>);
 
 impl Hidden {
@@ -93,13 +96,13 @@ impl Hidden {
         Self(follow_all(&place.hidden))
     }
 
-    /// Whether a path without links is hidden, or inside something that is.
+    /// Returns true if a path without links is hidden or inside a hidden directory.
     pub(crate) fn covers(&self, real: &Path) -> bool {
         is_process(real) || self.0.iter().any(|hidden| real.starts_with(hidden))
     }
 }
 
-/// Environment and memory of processes hold keys, those of our own process first of all.
+/// Returns true for files of processes: their environment and memory hold keys.
 fn is_process(real: &Path) -> bool {
     let Ok(inside) = real.strip_prefix("/proc") else {
         return false;
@@ -125,7 +128,7 @@ fn trace(place: &Place, path: &Path) -> Result<Located, String> {
     Ok(Located { path, real })
 }
 
-/// A path without links, written below the working directory if it is there.
+/// Writes a path without links below the working directory, if it is there.
 fn spelled(place: &Place, real: &Path) -> PathBuf {
     let workdir = follow(&place.workdir).unwrap_or_else(|| place.workdir.clone());
     match real.strip_prefix(&workdir) {
@@ -135,9 +138,10 @@ fn spelled(place: &Place, real: &Path) -> PathBuf {
     }
 }
 
-/// Follows every link of an absolute path; what does not exist stands as it is written. None if
-/// the links go round in a loop. `fs::canonicalize` would fail for a link to a file that does not
-/// exist, which writing would make.
+/// Resolves every link of an absolute path; missing parts stay as they are.
+///
+/// Returns none for a loop of links. `fs::canonicalize` would fail for a link to a missing file,
+/// which a write would create.
 pub(crate) fn follow(path: &Path) -> Option<PathBuf> {
     let mut real = PathBuf::new();
     let mut rest: VecDeque<OsString> = parts(path);
@@ -163,7 +167,7 @@ pub(crate) fn follow(path: &Path) -> Option<PathBuf> {
     Some(real)
 }
 
-/// Follows the links of many paths, those of each directory once. A loop of links stays as it is.
+/// Resolves the links of many paths, each directory once. A loop of links stays as it is.
 pub(crate) fn follow_all(paths: &[PathBuf]) -> Vec<PathBuf> {
     let mut parents: BTreeMap<&Path, Option<PathBuf>> = BTreeMap::new();
     let mut followed = Vec::with_capacity(paths.len());
@@ -181,7 +185,7 @@ pub(crate) fn follow_all(paths: &[PathBuf]) -> Vec<PathBuf> {
     followed
 }
 
-/// The parts of a path without `.`. An absolute one begins with its root, which starts anew.
+/// Splits a path into parts without `.`. The root part of an absolute path restarts it.
 fn parts(path: &Path) -> VecDeque<OsString> {
     path.components()
         .filter(|part| !matches!(part, Component::CurDir))

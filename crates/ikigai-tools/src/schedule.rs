@@ -1,30 +1,30 @@
-//! Which calls may run side by side: those that touch nothing of each other.
+//! Conflicts between calls: calls without common touches run in parallel.
 
 use std::path::{Path, PathBuf};
 
-/// Which files a call reads and writes.
+/// Files that a call reads and writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Touches {
-    /// What it reads.
+    /// Files that it reads.
     pub reads: Paths,
-    /// What it writes.
+    /// Files that it writes.
     pub writes: Paths,
 }
 
-/// A set of files.
+/// Set of files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Paths {
-    /// None.
+    /// No files.
     #[default]
     None,
-    /// These, each with everything below it. Absolute, without `.` and `..`.
+    /// These paths, each with everything below it. Absolute, without `.` and `..`.
     Below(Vec<PathBuf>),
-    /// Perhaps any.
+    /// Possibly any file.
     All,
 }
 
 impl Touches {
-    /// Reads these and writes nothing.
+    /// Returns touches that read these paths and write nothing.
     pub fn reading(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         Self {
             reads: Paths::Below(paths.into_iter().collect()),
@@ -32,7 +32,7 @@ impl Touches {
         }
     }
 
-    /// Reads and writes these.
+    /// Returns touches that read and write these paths.
     pub fn writing(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let paths = Paths::Below(paths.into_iter().collect());
         Self {
@@ -41,7 +41,7 @@ impl Touches {
         }
     }
 
-    /// May read and write anything.
+    /// Returns touches that may read and write any file.
     pub fn everything() -> Self {
         Self {
             reads: Paths::All,
@@ -49,7 +49,7 @@ impl Touches {
         }
     }
 
-    /// Whether the two must not run at the same time.
+    /// Returns true if the two calls must not run at the same time.
     pub fn conflicts_with(&self, other: &Self) -> bool {
         self.writes.meets(&other.reads)
             || self.writes.meets(&other.writes)
@@ -58,7 +58,7 @@ impl Touches {
 }
 
 impl Paths {
-    /// Whether there is a file in both.
+    /// Returns true if both sets may have a common file.
     fn meets(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::None, _) | (_, Self::None) => false,

@@ -1,4 +1,4 @@
-//! All tools that there are for an agent: built-in ones, and those that are found.
+//! All tools of an agent: built-in and external ones.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,30 +9,29 @@ use crate::Tool;
 use crate::external::{self, Allowed, Broken, Cache, Search};
 use crate::process::Environment;
 
-/// How long a tool may take to say what it is: whoever starts ikigai waits for it.
+/// Timeout for a tool's schema, because the start of ikigai waits for it.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Where external tools are, and what is remembered of them.
+/// Directories and files for external tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
-    /// Tools of everybody on this machine.
+    /// Directory of system-wide tools.
     pub system: PathBuf,
-    /// Tools of the user, if there is such a place.
+    /// Directory of the user's tools, if there is one.
     pub user: Option<PathBuf>,
-    /// The file in which is kept what tools said of themselves; without it they are asked anew by
-    /// every process.
+    /// Cache file of tools' schemas; without it every process asks the tools again.
     pub cache: Option<PathBuf>,
-    /// The directory in which is kept which projects may bring tools; without it none may.
+    /// Directory with the list of projects that may bring tools; without it none may.
     pub allowed: Option<PathBuf>,
-    /// What tools may not read while they say what they are.
+    /// Paths that tools may not read while they print their schema.
     pub hidden: Arc<[PathBuf]>,
 }
 
 impl Places {
-    /// Where tools of everybody are.
+    /// Directory of system-wide tools.
     pub const SYSTEM: &str = "/usr/lib/ikigai/tools";
 
-    /// The usual places, from the user's directories of configuration, state and caches.
+    /// Returns the usual places, from the user's configuration, state and cache directories.
     pub fn usual(configuration: Option<&Path>, state: Option<&Path>, cache: Option<&Path>) -> Self {
         Self {
             system: PathBuf::from(Self::SYSTEM),
@@ -44,28 +43,29 @@ impl Places {
     }
 }
 
-/// All tools that there are.
+/// Built-in tools, and the search for external ones.
 pub struct Toolbox {
     built_in: Vec<Arc<dyn Tool>>,
     places: Places,
     environment: Environment,
     patience: Duration,
-    /// What is remembered; none as long as nobody looked.
+    /// Cache of schemas; none before the first search.
     cache: Mutex<Option<Cache>>,
 }
 
-/// What there is in a working directory.
+/// Tools available in a working directory.
 #[derive(Default)]
 pub struct Found {
-    /// The tools, by their names in alphabetical order.
+    /// Tools, sorted by name.
     pub tools: Vec<Arc<dyn Tool>>,
-    /// What looks like a tool and is none, by path.
+    /// Files that look like tools but cannot be used, by path.
     pub broken: Vec<Broken>,
 }
 
 impl Toolbox {
-    /// Holds the built-in tools and finds others in these places. External tools get this
-    /// environment.
+    /// Creates a toolbox of these tools and external ones from these places.
+    ///
+    /// External tools get this environment.
     pub fn new(built_in: Vec<Arc<dyn Tool>>, places: Places, environment: Environment) -> Self {
         Self {
             built_in,
@@ -76,17 +76,19 @@ impl Toolbox {
         }
     }
 
-    /// Gives tools another time than a second to say what they are.
+    /// Sets the timeout for tools' schemas; the default is a second.
     #[must_use]
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// What there is for an agent that works in `workdir`. Directories are read at every call, so
-    /// that changes show; an executable is run only when its file is not the one that is known.
+    /// Finds the tools for an agent that works in `workdir`.
+    ///
+    /// Reads directories at every call, so that changes show; runs an executable only if its file
+    /// is new or changed.
     pub async fn look(&self, workdir: &Path) -> Found {
-        // A name comes with its schema, which is made anew each time it is asked for.
+        // The spec has the schema, which is computed at each call.
         let name = |tool: Arc<dyn Tool>| (tool.spec().name, tool);
         let mut tools: Vec<_> = self.built_in.iter().cloned().map(name).collect();
         let search = Search {
@@ -101,7 +103,7 @@ impl Toolbox {
             hidden: self.places.hidden.clone(),
             patience: self.patience,
         };
-        // Most people have none, and need no thread to look for them.
+        // Most users have no external tools, and need no thread to search for them.
         let found = if search.has_directories() {
             let mut cache = self.remembered().await;
             let found = external::look(search, &mut cache).await;
@@ -121,17 +123,17 @@ impl Toolbox {
         }
     }
 
-    /// The tools for an agent that works in `workdir`, by their names in alphabetical order.
+    /// Returns the tools for an agent that works in `workdir`, sorted by name.
     pub async fn tools(&self, workdir: &Path) -> Vec<Arc<dyn Tool>> {
         self.look(workdir).await.tools
     }
 
-    /// What looks like a tool and is none, with the reason.
+    /// Returns files that look like tools but cannot be used, with the reason.
     pub async fn broken(&self, workdir: &Path) -> Vec<Broken> {
         self.look(workdir).await.broken
     }
 
-    /// Lets the project with this directory of tools bring them, from here on.
+    /// Allows the project with this tools directory to bring tools, from now on.
     pub fn allow(&self, tools: &Path) -> io::Result<()> {
         Allowed::new(self.places.allowed.clone()).allow(tools)
     }
@@ -155,7 +157,7 @@ impl Toolbox {
     async fn remember(&self, mut cache: Cache) {
         self.keep(cache.clone());
         if let Some(path) = self.places.cache.clone() {
-            // What cannot be remembered is found out again.
+            // If the cache cannot be saved, the tools are asked again.
             let save = move || cache.save(&path);
             let _ = tokio::task::spawn_blocking(save).await;
         }

@@ -1,4 +1,4 @@
-//! The web: whom a tool may talk to, how it asks, and how a page becomes text.
+//! Web access: allowed addresses, HTTP client, conversion of pages to text.
 
 pub(crate) mod address;
 pub(crate) mod client;

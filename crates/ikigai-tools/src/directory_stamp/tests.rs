@@ -14,10 +14,10 @@ fn a_directory_that_just_changed_is_not_settled() {
     let cases = [
         (stamp(100, 5_000_000), 100_010, false),
         (stamp(100, 5_000_000), 100_100, true),
-        // Whole seconds may be the finest that the file system stores.
+        // The file system may store only whole seconds.
         (stamp(100, 0), 102_900, false),
         (stamp(100, 0), 103_100, true),
-        // A time in the future says nothing.
+        // A time in the future proves nothing.
         (stamp(200, 1), 100_000, false),
         (stamp(i64::MAX, 1), 100_000, false),
         (stamp(-1, 1), 100_000, false),

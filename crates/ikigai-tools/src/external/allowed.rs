@@ -1,7 +1,7 @@
-//! Which directories of projects the user has allowed to bring tools.
+//! Project directories that the user allowed to bring tools.
 //!
-//! One small file for each, named by the hash of the directory's path and holding the path itself:
-//! making one needs no lock, and a person can look and remove.
+//! One small file for each, named by the hash of the directory's path and with the path as its
+//! content: creating one needs no lock, and users can inspect and remove it.
 
 use std::fs;
 use std::io::{self, Write};
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 
 use crate::files::sha256_hex;
 
-/// The directories that are allowed.
+/// Set of allowed directories.
 #[derive(Clone, Debug)]
 pub(crate) struct Allowed {
-    /// Where the files are; without it nothing is ever allowed.
+    /// Directory of the files; without it nothing is ever allowed.
     directory: Option<PathBuf>,
 }
 
@@ -23,7 +23,7 @@ impl Allowed {
         Self { directory }
     }
 
-    /// Allows a directory from here on, whatever it will hold.
+    /// Allows a directory from now on, with any future content.
     pub(crate) fn allow(&self, tools: &Path) -> io::Result<()> {
         let tools = tools.canonicalize()?;
         let Some(marker) = self.marker(&tools) else {
@@ -44,7 +44,7 @@ impl Allowed {
             .write_all(tools.as_os_str().as_bytes())
     }
 
-    /// Whether a directory was allowed. The path is one without links.
+    /// Returns true if a directory was allowed. The path must have no links.
     pub(crate) fn contains(&self, tools: &Path) -> bool {
         self.marker(tools)
             .and_then(|marker| fs::read(marker).ok())

@@ -1,4 +1,4 @@
-//! What an external tool answered, made a result.
+//! Conversion of an external tool's answer to a result.
 
 use std::time::Duration;
 
@@ -8,14 +8,16 @@ use crate::output::clean;
 use crate::process::{Cause, Ended, describe_exit, describe_left_behind};
 use crate::{Ending, Output, arguments};
 
-/// How much of a line is shown to a person, in characters.
+/// Longest line shown to the user, in characters.
 const MOST_SHOWN_CHARS: usize = 200;
 
-/// How much is told of what a tool wrote although it was not asked for.
+/// Most bytes shown of unexpected output.
 const MOST_TOLD_BYTES: usize = 8 * 1024;
 
-/// Reads an answer. `{"output": …, "success": …}` is what is meant; any other JSON is the output
-/// itself. What is no JSON at all is a failure that shows what came instead.
+/// Parses an answer.
+///
+/// `{"output": …, "success": …}` is the expected form; any other JSON is the output itself. Output
+/// that is not JSON is a failure that shows the output.
 pub(super) fn read(ended: Ended, deadline: Duration) -> Output {
     let mut remarks = Vec::new();
     let answered = match ended.cause {
@@ -32,7 +34,7 @@ pub(super) fn read(ended: Ended, deadline: Duration) -> Output {
                     ending: Ending::Ran,
                 },
                 Err(complaint) => {
-                    // A tool that failed need not have answered; that it failed says enough.
+                    // A failed tool need not answer; the exit status is enough.
                     if status.success() {
                         remarks.push(complaint);
                     }
@@ -64,7 +66,7 @@ pub(super) fn read(ended: Ended, deadline: Duration) -> Output {
 
 struct Answered {
     text: String,
-    /// Whether the text was meant as an answer, or is just what came.
+    /// True if the text is a proper answer, false if it is raw output.
     is_meant: bool,
     success: bool,
     ending: Ending,
@@ -135,7 +137,7 @@ fn as_text(value: Value) -> String {
     }
 }
 
-/// The end of what came, as text: what went wrong is rather there than at the beginning.
+/// Returns the end of the output as text; errors are usually there.
 fn told(bytes: &[u8]) -> String {
     let from = bytes.len().saturating_sub(MOST_TOLD_BYTES);
     clean(bytes.get(from..).unwrap_or_default())

@@ -1,4 +1,4 @@
-//! What tools said of themselves, remembered as long as their files stay the same.
+//! Cache of tools' schemas, valid as long as the files stay the same.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -11,19 +11,19 @@ use ikigai_core::project::ToolSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Changes when older files would be misread.
+/// Format version; changes if older files would be misread.
 const VERSION: u32 = 1;
 
-/// How large the file may be; a larger one is none of ours.
+/// Largest cache file; a larger one is ignored.
 const MOST_BYTES: u64 = 16 * 1024 * 1024;
 
-/// How many tools are remembered, of all projects.
+/// Most cached tools of all projects.
 const MOST_ENTRIES: usize = 1000;
 
-/// After so long a tool that did not get to answer has another chance: the machine may be less busy.
+/// Time after which a tool that timed out is tried again: the machine may be less busy.
 const TRIED_AGAIN_AFTER: Duration = Duration::from_mins(10);
 
-/// By what a file is known to be the same.
+/// Metadata that identifies a version of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Identity {
     device: u64,
@@ -33,11 +33,11 @@ pub(super) struct Identity {
     changed: (i64, i64),
 }
 
-/// What came of asking a tool.
+/// Outcome of asking a tool for its schema.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Outcome {
-    /// It said what it wants.
+    /// It printed a valid schema.
     Tool {
         name: String,
         description: String,
@@ -45,11 +45,11 @@ pub(super) enum Outcome {
     },
     /// It cannot be used.
     Broken(String),
-    /// It took too long or could not be started, at this second of Unix time.
+    /// It timed out or could not be started, at this second of Unix time.
     Slow { reason: String, at: u64 },
 }
 
-/// What is remembered of tools.
+/// Cached outcomes by path.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Cache {
     version: u32,
@@ -89,7 +89,7 @@ impl Outcome {
 }
 
 impl Cache {
-    /// Reads what was remembered. A file that is missing or damaged is as good as none.
+    /// Reads the cache; empty if the file is missing or damaged.
     pub(crate) fn load(path: &Path) -> Self {
         let is_ours = fs::metadata(path).is_ok_and(|metadata| metadata.len() <= MOST_BYTES);
         if !is_ours {
@@ -102,7 +102,7 @@ impl Cache {
             .unwrap_or_default()
     }
 
-    /// What is remembered of a file that is still the same.
+    /// Returns the outcome for a file that has not changed.
     pub(super) fn get(&self, path: &Path, identity: Identity) -> Option<&Outcome> {
         let entry = self.entries.get(path)?;
         let is_stale = match &entry.outcome {
@@ -112,7 +112,7 @@ impl Cache {
         (entry.identity == identity && !is_stale).then_some(&entry.outcome)
     }
 
-    /// Remembers what came of asking a tool.
+    /// Stores the outcome of a tool.
     pub(super) fn put(&mut self, path: PathBuf, identity: Identity, outcome: Outcome) {
         if self.entries.len() >= MOST_ENTRIES {
             self.entries.retain(|path, _| path.exists());
@@ -122,8 +122,9 @@ impl Cache {
         }
     }
 
-    /// Writes it, so that a reader finds the old or the new one. Only its owner may read it: it
-    /// tells which programs there are, and whoever could write it could say what they do.
+    /// Writes the cache atomically, readable only by its owner.
+    ///
+    /// It lists programs, and a process that could write it could change their descriptions.
     pub(crate) fn save(&mut self, path: &Path) -> io::Result<()> {
         self.version = VERSION;
         let directory = path.parent().unwrap_or(Path::new("."));

@@ -1,4 +1,4 @@
-//! Finding external tools, and asking those that are not known yet what they are.
+//! Search for external tools, and queries for unknown schemas.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -20,63 +20,63 @@ use crate::output::clean;
 use crate::process::{self, Cause, Environment, Errors, Job, describe_exit};
 use crate::{Confinement, arguments};
 
-/// How a file of a tool is called at its end.
+/// Suffix of a tool's file name.
 const SUFFIX: &str = "-tool";
 
-/// Where the tools of a project are, seen from its directory.
+/// Directory of a project's tools, relative to the project.
 const PROJECT: &str = ".ikigai/tools";
 
-/// How much it may say.
+/// Largest schema.
 const MOST_SCHEMA_BYTES: usize = 64 * 1024;
 
-/// How much of its complaints is passed on, in characters.
+/// Longest error text of a tool that is passed on, in characters.
 const MOST_REASON_CHARS: usize = 300;
 
-/// How many are asked at once.
+/// Most tools asked in parallel.
 const MOST_ASKED: usize = 8;
 
-/// How many are looked at in one directory.
+/// Most files considered in one directory.
 const MOST_FILES: usize = 500;
 
-/// The longest name that all providers take.
+/// Longest name that all providers accept.
 const MOST_NAME_BYTES: usize = 64;
 
-/// Where to look, and what for.
+/// Parameters of a search.
 #[derive(Clone, Debug)]
 pub(crate) struct Search {
-    /// Directories of everybody and of the user; later ones win.
+    /// Directories of the system and of the user; later ones override.
     pub(crate) directories: Vec<PathBuf>,
-    /// The agent's working directory, in or below a project.
+    /// Working directory of the agent, in or below a project.
     pub(crate) workdir: PathBuf,
-    /// Names that are taken.
+    /// Names in use.
     pub(crate) taken: Vec<String>,
-    /// Which projects may bring tools.
+    /// Projects that may bring tools.
     pub(crate) allowed: Allowed,
-    /// What the tools find in their environment.
+    /// Environment of the tools.
     pub(crate) environment: Environment,
-    /// What they may not read while they say what they are.
+    /// Paths that tools may not read while they print their schema.
     pub(crate) hidden: Arc<[PathBuf]>,
-    /// How long they may take for that.
+    /// Timeout for a schema.
     pub(crate) patience: Duration,
 }
 
-/// What was found.
+/// Result of a search.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) tools: Vec<External>,
     pub(crate) broken: Vec<Broken>,
-    /// Whether tools were asked, so that there is something to remember.
+    /// True if tools were asked, so that the cache must be saved.
     pub(crate) has_news: bool,
 }
 
-/// A file that may be a tool.
+/// File that may be a tool.
 struct Candidate {
     name: String,
     path: PathBuf,
     identity: Identity,
 }
 
-/// Looks for tools. Those whose files are as `cache` knows them are not run.
+/// Searches for tools. Runs only files that are not in `cache` or have changed.
 pub(crate) async fn look(search: Search, cache: &mut Cache) -> Found {
     let listing = {
         let search = search.clone();
@@ -138,14 +138,14 @@ pub(crate) async fn look(search: Search, cache: &mut Cache) -> Found {
 }
 
 impl Search {
-    /// Whether there is a directory in which tools could be. Looks at a few names only.
+    /// Returns true if a directory for tools exists. Checks only a few names.
     pub(crate) fn has_directories(&self) -> bool {
         self.directories.iter().any(|directory| directory.exists())
             || project_tools(&self.workdir).is_some()
     }
 }
 
-/// What there is in all directories, without running anything. Blocks.
+/// Lists the files of all directories without running any. Blocks.
 fn list(search: &Search) -> (Vec<Candidate>, Vec<Broken>) {
     let mut by_name = BTreeMap::new();
     let mut broken = Vec::new();
@@ -156,7 +156,7 @@ fn list(search: &Search) -> (Vec<Candidate>, Vec<Broken>) {
         if search.allowed.contains(&project) {
             list_one(&project, search, &mut by_name, &mut broken);
         } else {
-            // These take nothing from the others: a stranger's project must not disarm our tools.
+            // These do not hide others: a foreign project must not disable the user's tools.
             broken.extend(files_in(&project).into_iter().map(|path| Broken {
                 path,
                 reason: format!("`{}` was not allowed to bring tools", project.display()),
@@ -182,7 +182,7 @@ fn list_one(
     }
 }
 
-/// Files that are called like tools, in the order of their names.
+/// Returns files with names of tools, sorted by name.
 fn files_in(directory: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = fs::read_dir(directory)
         .into_iter()
@@ -231,8 +231,10 @@ fn is_legal(name: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// The tools of the project that a directory is in: the nearest ones up to the top of its
-/// repository. Without links, because what was allowed is a place.
+/// Returns the tools directory of the project around `workdir`.
+///
+/// It is the nearest one up to the top of the repository, with links resolved, because permission
+/// belongs to a real directory.
 fn project_tools(workdir: &Path) -> Option<PathBuf> {
     for directory in workdir.ancestors() {
         let tools = directory.join(PROJECT);
@@ -246,7 +248,7 @@ fn project_tools(workdir: &Path) -> Option<PathBuf> {
     None
 }
 
-/// Asks tools what they are, several at once.
+/// Asks tools for their schemas, several in parallel.
 async fn ask_all(
     unknown: Vec<(PathBuf, String, Identity)>,
     search: &Search,
@@ -272,8 +274,9 @@ async fn ask_all(
     }
 }
 
-/// Asks a tool what it is, in a sandbox: whoever changes a tool's file should not gain more by its
-/// being asked than by its being called.
+/// Asks a tool for its schema, in a sandbox.
+///
+/// A changed file then gains no more by being asked than by being called.
 async fn ask(path: &Path, name: &str, search: Search) -> Outcome {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -296,7 +299,7 @@ async fn ask(path: &Path, name: &str, search: Search) -> Outcome {
     };
     let ended = match process::run(job, &CancellationToken::new(), Arc::new(|_| {})).await {
         Ok(ended) => ended,
-        // Perhaps the machine has no room for a process: another time it may.
+        // The machine may be out of processes; try again later.
         Err(error) => return Outcome::slow(error.to_string()),
     };
     let said = arguments::one_line(&clean(&ended.errors), MOST_REASON_CHARS);
@@ -317,7 +320,7 @@ async fn ask(path: &Path, name: &str, search: Search) -> Outcome {
     }
 }
 
-/// What a tool says of itself, or what is wrong with that.
+/// Parses and checks a tool's schema.
 fn understand(output: &[u8], name: &str) -> Result<ToolSpec, String> {
     let value: Value =
         serde_json::from_slice(output).map_err(|error| format!("did not print JSON: {error}"))?;

@@ -1,14 +1,14 @@
-//! Whether arguments fit the schema that a tool gave, as far as a mistake can be named.
+//! Check of arguments against a tool's schema.
 //!
-//! This is no validator: it knows types, required names, choices and what is inside of objects and
-//! lists. What it does not know it lets pass, and the tool itself may refuse it.
+//! This is no full validator: it knows types, required names, choices, and the content of objects
+//! and lists. It accepts everything else, and the tool itself may refuse it.
 
 use serde_json::Value;
 
-/// How deep it looks. A schema comes from outside and may be anything.
+/// Deepest level that is checked, because a schema can be anything.
 const MOST_LEVELS: usize = 16;
 
-/// Says what does not fit.
+/// Returns the first mismatch as an error.
 pub(super) fn check(value: &Value, schema: &Value) -> Result<(), String> {
     if !value.is_object() {
         return Err(format!("they must be an object, not {}", kind(value)));
@@ -96,7 +96,7 @@ fn is_a(value: &Value, name: &str) -> bool {
         "array" => value.is_array(),
         "object" => value.is_object(),
         "null" => value.is_null(),
-        // A type that JSON schema does not know: the tool must sort it out.
+        // Unknown type: the tool has to check it.
         _ => true,
     }
 }

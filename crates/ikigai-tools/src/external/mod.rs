@@ -1,8 +1,8 @@
-//! External tools: executables that say what they want and answer in JSON.
+//! External tools: executables that print a schema and answer in JSON.
 //!
 //! `<name>-tool --schema` prints `{"name", "description", "parameters"}`. A call starts it without
-//! arguments, gives it those of the model as a JSON object to read, and takes JSON as its answer.
-//! `docs/tools.md` is what authors of tools read.
+//! arguments, writes the model's arguments as a JSON object to its input, and reads JSON as its
+//! answer. `docs/tools.md` is for authors of tools.
 
 mod allowed;
 mod answer;
@@ -24,19 +24,19 @@ pub(crate) use allowed::Allowed;
 pub(crate) use cache::Cache;
 pub(crate) use discovery::{Found, Search, look};
 
-/// How long a call may take.
+/// Longest time for a call.
 const DEADLINE: Duration = Duration::from_mins(2);
 
-/// A tool that cannot be used.
+/// Tool that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Broken {
-    /// The executable.
+    /// Path of the executable.
     pub path: PathBuf,
-    /// Why not, in words for the user.
+    /// Reason for the user.
     pub reason: String,
 }
 
-/// An executable that can be called.
+/// Executable that can be called.
 #[derive(Clone, Debug)]
 pub(crate) struct External {
     path: PathBuf,
@@ -69,7 +69,7 @@ impl Tool for External {
             touches: Touches::everything(),
             shown: arguments::shown(text),
             subject: input.clone(),
-            // What a tool does depends on what it is, not on how its arguments begin.
+            // A rule for a tool covers all its calls: arguments say little about its effects.
             pattern: "*".to_owned(),
             preview: None,
             deadline: DEADLINE,
@@ -81,7 +81,7 @@ impl Tool for External {
     }
 }
 
-/// The arguments, if they fit what the tool says that it wants.
+/// Parses the arguments and checks them against the tool's schema.
 fn object(text: &str, schema: &Value) -> Result<Map<String, Value>, BadArguments> {
     let text = if text.trim().is_empty() { "{}" } else { text };
     let complaint = match serde_json::from_str(text) {

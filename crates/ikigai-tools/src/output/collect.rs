@@ -38,7 +38,9 @@ impl Collector {
         Self::keeping(MOST_KEPT_BYTES)
     }
 
-    /// Creates a collector of this many bytes; a limit below the size of a note keeps almost nothing.
+    /// Creates a collector of this many bytes.
+    ///
+    /// A limit below the size of a note keeps almost nothing.
     pub fn keeping(most: usize) -> Self {
         Self {
             head: Vec::new(),

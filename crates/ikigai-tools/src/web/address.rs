@@ -1,4 +1,4 @@
-//! Which machines a tool may talk to: those of the public internet, unless the user allows more.
+//! Addresses that a tool may connect to: public ones, unless the user allows more.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -8,27 +8,27 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::BoxFuture;
 
-/// Whom a tool may talk to.
+/// Range of allowed addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Machines of the public internet.
+    /// Addresses of the public internet.
     Public,
-    /// Any.
+    /// All addresses.
     Everything,
 }
 
-/// Why a machine is not talked to. The text is found again in what the HTTP client says.
+/// Reason of a refused address. It is searched for in errors of the HTTP client.
 pub(crate) const PRIVATE: &str = "is a private address";
 
 impl Reach {
-    /// Whether an address may be talked to.
+    /// Returns true if connections to an address are allowed.
     pub(crate) fn includes(self, address: IpAddr) -> bool {
         self == Self::Everything || is_public(address)
     }
 
-    /// Checks the host of a URL as far as that is possible without asking for its address.
+    /// Checks the host of a URL, as far as possible without a lookup.
     pub(crate) fn check(self, url: &Url) -> Result<(), String> {
-        // An address in numbers is connected to without any resolver being asked.
+        // The client connects to a numeric address without a lookup.
         let host = url.host_str().unwrap_or_default();
         let number = host.trim_start_matches('[').trim_end_matches(']');
         match number.parse() {
@@ -38,19 +38,21 @@ impl Reach {
     }
 }
 
-/// Finds the addresses of a name.
+/// Looks up the addresses of a name.
 pub(crate) type Lookup =
     Arc<dyn Fn(String) -> BoxFuture<std::io::Result<Vec<SocketAddr>>> + Send + Sync>;
 
-/// Asks the system.
+/// Returns the lookup of the system.
 pub(crate) fn system() -> Lookup {
     Arc::new(|name| {
         Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) })
     })
 }
 
-/// Resolves names to addresses that may be talked to. The connection is made to what was checked,
-/// so a name that changes its address meanwhile gains nothing.
+/// Resolver that returns only allowed addresses.
+///
+/// The client connects to the checked address, so a name that changes its address meanwhile gains
+/// nothing.
 pub(crate) struct Guard {
     pub(crate) reach: Reach,
     pub(crate) lookup: Lookup,
@@ -79,7 +81,7 @@ fn refusal(host: &str) -> String {
     )
 }
 
-/// Whether an address belongs to the public internet. What is reserved for anything does not.
+/// Returns true if an address belongs to the public internet. Reserved ones do not.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -91,26 +93,26 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
     let is_reserved = matches!(
         (a, b, c),
-        // This network, private, loopback, multicast and what lies above.
+        // This network, private, loopback, multicast and above.
         (0 | 10 | 127 | 224..=255, _, _)
-            // Private, too; addresses behind a carrier's translation.
+            // More private ranges; carrier-grade NAT.
             | (172, 16..=31, _) | (192, 168, _) | (100, 64..=127, _)
-            // Link-local: the metadata of cloud machines is here, but for one that has a public
+            // Link-local, with the metadata services of cloud machines; one of these has a public
             // number.
             | (169, 254, _) | (168, 63, 129)
-            // Protocols, documentation, measurements, the former way to 6to4.
+            // Protocols, documentation, benchmarks, the former 6to4 relay.
             | (192, 0, 0 | 2) | (198, 51, 100) | (203, 0, 113) | (198, 18..=19, _) | (192, 88, 99)
     );
     !is_reserved
 }
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
-    // Several ways lead from here to version 4; the address inside counts.
+    // Several IPv6 ranges contain an IPv4 address, which counts then.
     if let Some(inside) = version_4_inside(address) {
         return is_public_v4(inside);
     }
     let [a, b, ..] = address.segments();
-    // Only 2000::/3 is given out; documentation and special purposes are parts of it.
+    // Only 2000::/3 is allocated; documentation and special ranges are parts of it.
     let is_given_out = a & 0xe000 == 0x2000;
     let is_special = a == 0x2001 && (b < 0x0200 || b == 0x0db8) || a == 0x3fff && b < 0x1000;
     is_given_out && !is_special
@@ -120,11 +122,11 @@ fn version_4_inside(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let segments = address.segments();
     let joined = |high: u16, low: u16| Ipv4Addr::from(u32::from(high) << 16 | u32::from(low));
     match segments {
-        // Mapped, compatible, and translated addresses.
+        // Mapped, compatible and translated addresses.
         [0, 0, 0, 0, 0, 0 | 0xffff, high, low] | [0, 0, 0, 0, 0xffff, 0, high, low] => {
             Some(joined(high, low))
         }
-        // Translation at a border, and 6to4.
+        // NAT64, and 6to4.
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => Some(joined(high, low)),
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! Asking a server: one client per tool, built when it is first needed.
+//! HTTP client of a tool, built on first use.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -12,24 +12,24 @@ use thiserror::Error;
 
 use super::address::{Guard, Lookup, PRIVATE, Reach};
 
-/// Longer chains of redirections go nowhere.
+/// Most redirects that are followed.
 const MOST_HOPS: usize = 5;
 
-/// How long a connection may take to be made.
+/// Timeout of a connection attempt.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// How long a server may be silent.
+/// Longest silence of a server.
 const SILENCE: Duration = Duration::from_secs(20);
 
-/// Asks servers. Cheap to make: nothing is opened or read before the first request.
+/// HTTP client. Cheap to create: it opens nothing before the first request.
 pub(crate) struct Client {
     reach: Reach,
     lookup: Lookup,
-    /// An error is kept as well: what cannot be built once cannot be built later.
+    /// Result of building the client. An error is final.
     built: OnceLock<Result<reqwest::Client, String>>,
 }
 
-/// Why there is no answer. The text is for the model.
+/// Reason why there is no response, in words for the model.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub(crate) enum FetchError {
     #[error("{0}")]
@@ -42,21 +42,21 @@ pub(crate) enum FetchError {
     Failed(String),
 }
 
-/// An answer that is no redirection to be followed.
+/// Response that is not a redirect to follow.
 pub(crate) struct Answer {
-    /// Where it came from in the end.
+    /// Final address.
     pub(crate) url: Url,
     pub(crate) response: Response,
 }
 
-/// Where an answer leads.
+/// Target of a response.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Hop {
-    /// To nowhere else: this is it.
+    /// No redirect.
     Stay,
-    /// To another page of the host that was asked for.
+    /// Another page of the same host.
     Follow(Url),
-    /// To somebody else, whom nobody has allowed to be asked.
+    /// Another host, for which there is no permission.
     Elsewhere(Url),
 }
 
@@ -69,7 +69,7 @@ impl Client {
         }
     }
 
-    /// Gets a page, through redirections within its host.
+    /// Gets a page; follows redirects within its host.
     pub(crate) async fn get(&self, url: Url, headers: &HeaderMap) -> Result<Answer, FetchError> {
         let client = self.client().map_err(FetchError::Failed)?;
         let mut url = url;
@@ -109,7 +109,7 @@ impl Client {
             .referer(false)
             .user_agent(concat!("ikigai/", env!("CARGO_PKG_VERSION")));
         let builder = match self.reach {
-            // A proxy would look up names itself, where nothing can be checked.
+            // A proxy would look up names itself, without this check.
             Reach::Public => builder.no_proxy().dns_resolver(Arc::new(Guard {
                 reach: self.reach,
                 lookup: Arc::clone(&self.lookup),
@@ -120,7 +120,7 @@ impl Client {
     }
 }
 
-/// Where an answer to a request for `url` leads.
+/// Returns the redirect target of a response to a request for `url`.
 pub(crate) fn hop(url: &Url, response: &Response) -> Hop {
     let status = response.status();
     let location = response.headers().get(LOCATION);
@@ -131,8 +131,10 @@ pub(crate) fn hop(url: &Url, response: &Response) -> Hop {
     }
 }
 
-/// Where a redirection leads. The host must be the one that was asked for, because that is what
-/// was allowed; `www.` in front of it, and a change to HTTPS, make no difference.
+/// Returns the target of a redirect.
+///
+/// The host must stay the same, because permission was given for it; a leading `www.` and a change
+/// to HTTPS make no difference.
 pub(crate) fn hop_to(url: &Url, location: &str) -> Hop {
     let Ok(mut next) = url.join(location) else {
         return Hop::Stay;
@@ -156,7 +158,7 @@ pub(crate) fn hop_to(url: &Url, location: &str) -> Hop {
 }
 
 impl FetchError {
-    /// Says why, without the address: the one who asked knows it, and it may hold a key.
+    /// Converts an error, without the address: the caller knows it, and it may contain a key.
     pub(crate) fn of(error: &reqwest::Error) -> Self {
         if error.is_timeout() {
             return Self::Silent;
@@ -170,7 +172,7 @@ impl FetchError {
         if let Some(refusal) = causes.iter().find(|cause| cause.contains(PRIVATE)) {
             return Self::Refused(refusal.clone());
         }
-        // The last cause is the plainest.
+        // The last cause is the most specific.
         let cause = causes
             .pop()
             .unwrap_or_else(|| "the request failed".to_owned());
@@ -178,7 +180,7 @@ impl FetchError {
     }
 }
 
-/// The beginning of a body, and whether there was more.
+/// Reads the start of a body; returns it, with true if there was more.
 pub(crate) async fn read(
     response: &mut Response,
     most_bytes: usize,

@@ -1,20 +1,20 @@
-//! What a body is, and its text.
+//! Content type and text of a body.
 
 use super::entities::windows_character;
 
-/// Where a page may say how its characters are written.
+/// Size of the start in which a page may declare its charset.
 const DECLARED_WITHIN_BYTES: usize = 1024;
 
-/// What a body is.
+/// Kind of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     Html,
     Text,
-    /// Something else, by its type.
+    /// Another kind, by its type.
     Other(String),
 }
 
-/// What a body is, by the type that the server told (in lower case), or by its first bytes.
+/// Detects the kind of a body, by the server's type (in lower case) or its first bytes.
 pub(crate) fn content(kind: &str, body: &[u8]) -> Content {
     let kind = kind.split(';').next().unwrap_or_default().trim();
     match kind {
@@ -52,7 +52,7 @@ fn is_text(kind: &str) -> bool {
 }
 
 fn guessed(body: &[u8]) -> Content {
-    // The end may be cut within a character.
+    // The end may be cut inside a character.
     let is_text = match std::str::from_utf8(body) {
         Ok(_) => true,
         Err(error) => error.error_len().is_none(),
@@ -69,7 +69,7 @@ fn guessed(body: &[u8]) -> Content {
     }
 }
 
-/// The text of a body: UTF-8, or Latin-1 where that is declared.
+/// Decodes a body: UTF-8, or Latin-1 if that is declared.
 pub(crate) fn text_of(kind: &str, body: &[u8]) -> String {
     let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     let begin = body.get(..DECLARED_WITHIN_BYTES).unwrap_or(body);
@@ -83,7 +83,7 @@ pub(crate) fn text_of(kind: &str, body: &[u8]) -> String {
     }
 }
 
-/// What stands after `charset=`.
+/// Returns the value after `charset=`.
 fn charset(text: &str) -> Option<&str> {
     let (_, value) = text.split_once("charset=")?;
     let value = value.trim_start_matches(['"', '\'', ' ']);

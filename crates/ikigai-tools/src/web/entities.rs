@@ -1,9 +1,9 @@
-//! Character references: `&amp;` and its kin.
+//! Character references such as `&amp;`.
 
-/// Longer names are not references.
+/// Longest name of a reference.
 const MOST_NAME_BYTES: usize = 16;
 
-/// Names of the characters from U+00A0 on, in their order.
+/// Names of the characters from U+00A0 on, in order.
 const LATIN: &[&str] = &[
     "nbsp", "iexcl", "cent", "pound", "curren", "yen", "brvbar", "sect", "uml", "copy", "ordf",
     "laquo", "not", "shy", "reg", "macr", "deg", "plusmn", "sup2", "sup3", "acute", "micro",
@@ -17,7 +17,7 @@ const LATIN: &[&str] = &[
     "uuml", "yacute", "thorn", "yuml",
 ];
 
-/// Others that pages use.
+/// Other common names.
 const OTHERS: &[(&str, char)] = &[
     ("amp", '&'),
     ("apos", '\''),
@@ -64,21 +64,21 @@ const OTHERS: &[(&str, char)] = &[
     ("zwnj", '\u{200c}'),
 ];
 
-/// What bytes from 0x80 to 0x9f are in Windows-1252, which stands in for Latin-1 on the web.
+/// Characters of bytes 0x80 to 0x9f in Windows-1252, which replaces Latin-1 on the web.
 const WINDOWS: &[char; 32] = &[
     '€', '\u{fffd}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{fffd}', 'Ž',
     '\u{fffd}', '\u{fffd}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{fffd}',
     'ž', 'Ÿ',
 ];
 
-/// The character that a byte is in Windows-1252.
+/// Decodes a byte of Windows-1252.
 pub(super) fn windows_character(byte: u8) -> char {
     let special = byte.checked_sub(0x80).map(usize::from);
     let special = special.and_then(|at| WINDOWS.get(at));
     special.copied().unwrap_or(char::from(byte))
 }
 
-/// A text with its references replaced. What is none stays as it is.
+/// Replaces the references of a text; leaves everything else as it is.
 pub(super) fn decoded(text: &str) -> String {
     let mut decoded = String::with_capacity(text.len());
     let mut rest = text;
@@ -97,7 +97,7 @@ pub(super) fn decoded(text: &str) -> String {
     decoded
 }
 
-/// The character that a text begins with as a reference, and the length of that.
+/// Parses a reference at the start of a text; returns the character and the length.
 fn reference(text: &str) -> Option<(char, usize)> {
     let body = &text[1..];
     let length = body
@@ -110,7 +110,7 @@ fn reference(text: &str) -> Option<(char, usize)> {
         Some(number) => numbered(number)?,
         None => named(name)?,
     };
-    // The semicolon may be missing, but not where that would eat into an address: `?a=1&copy=2`.
+    // The semicolon may be missing, but not inside of a URL: `?a=1&copy=2`.
     match body.as_bytes().get(length) {
         Some(b';') => Some((character, length + 2)),
         Some(b'=') => None,

@@ -1,14 +1,14 @@
-//! HTML as a row of tags and texts. It takes anything: what is no tag is text.
+//! Tokenizer of HTML. It accepts anything: whatever is not a tag is text.
 
 use super::entities::decoded;
 
-/// Elements whose content is no HTML and of no use to a reader.
+/// Elements with content that is not HTML and of no use to a reader.
 const RAW: &[&str] = &["script", "style"];
 
-/// A piece of a page.
+/// Token of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Token<'a> {
-    /// Text, references not yet replaced.
+    /// Text with references not yet replaced.
     Text(&'a str),
     /// `<name …>`.
     Open(Tag<'a>),
@@ -16,17 +16,17 @@ pub(super) enum Token<'a> {
     Close(String),
 }
 
-/// An opening tag.
+/// Opening tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tag<'a> {
     /// In lower case.
     pub(super) name: String,
-    /// What stands between the name and `>`.
+    /// Text between the name and `>`.
     attributes: &'a str,
 }
 
 impl Tag<'_> {
-    /// The value of an attribute, references replaced; empty if it has none.
+    /// Returns the value of an attribute, references replaced; empty if it has none.
     pub(super) fn attribute(&self, wanted: &str) -> Option<String> {
         let mut rest = self.attributes;
         while let Some((name, value, after)) = next_attribute(rest) {
@@ -39,7 +39,7 @@ impl Tag<'_> {
     }
 }
 
-/// The pieces of a page, in their order. Comments, declarations, scripts and styles are left out.
+/// Splits a page into tokens; omits comments, declarations, scripts and styles.
 pub(super) fn tokens(page: &str) -> impl Iterator<Item = Token<'_>> {
     let mut rest = page;
     std::iter::from_fn(move || next_token(&mut rest))
@@ -99,14 +99,14 @@ fn begins_tag(text: &str) -> bool {
         }
 }
 
-/// What is inside a tag, and what comes after it. A `>` in quotes does not end it.
+/// Splits a text at the `>` that ends its tag. A `>` in quotes does not count.
 fn tag(text: &str) -> (&str, &str) {
     let mut quote = None;
     let mut before = b' ';
     for (at, byte) in text.bytes().enumerate() {
         match (quote, byte) {
             (None, b'>') => return (&text[..at], &text[at + 1..]),
-            // A quote counts only where a value begins, so that a stray one eats nothing.
+            // A quote counts only at the start of a value, so that a stray one is harmless.
             (None, b'"' | b'\'') if before == b'=' => quote = Some(byte),
             (Some(open), _) if open == byte => quote = None,
             _ => {}
@@ -118,7 +118,7 @@ fn tag(text: &str) -> (&str, &str) {
     (text, "")
 }
 
-/// What comes after the closing tag of an element whose content is no HTML.
+/// Returns the text after the closing tag of a raw element.
 fn after_raw<'a>(text: &'a str, name: &str) -> &'a str {
     let mut rest = text;
     while let Some((_, after)) = rest.split_once("</") {
@@ -133,13 +133,13 @@ fn after_raw<'a>(text: &'a str, name: &str) -> &'a str {
     ""
 }
 
-/// Name and value of the first attribute, and what comes after it.
+/// Parses the first attribute; returns name, value and the rest.
 fn next_attribute(text: &str) -> Option<(&str, &str, &str)> {
     let text = text.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '/');
     if text.is_empty() {
         return None;
     }
-    // An equals sign in front is part of the name, so that something is always taken.
+    // A leading equals sign is part of the name, so that the parser always advances.
     let ends = |c: char| c.is_ascii_whitespace() || c == '=' || c == '/';
     let first = text.chars().next().map_or(1, char::len_utf8);
     let end = text[first..].find(ends).map_or(text.len(), |at| at + first);

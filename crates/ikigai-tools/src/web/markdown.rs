@@ -1,4 +1,4 @@
-//! A page as Markdown: what a reader needs of it, in the order in which it stands.
+//! Conversion of a page to Markdown, in the order of the page.
 
 use reqwest::Url;
 
@@ -6,19 +6,19 @@ use super::entities::decoded;
 use super::html::{Tag, Token, tokens};
 use super::text::Lines;
 
-/// Elements that are left out with all that is in them.
+/// Elements that are omitted with their content.
 const LEFT_OUT: &[&str] = &[
     "audio", "canvas", "iframe", "noscript", "object", "select", "svg", "template", "textarea",
     "video",
 ];
 
-/// Elements that stand on lines of their own, with an empty line around them.
+/// Elements that are paragraphs, with an empty line around them.
 const PARAGRAPHS: &[&str] = &[
     "article", "aside", "body", "details", "dl", "fieldset", "figure", "footer", "form", "header",
     "hr", "main", "nav", "p", "section", "table",
 ];
 
-/// Elements that only begin and end a line.
+/// Elements that only start and end a line.
 const LINES: &[&str] = &[
     "address",
     "caption",
@@ -36,23 +36,24 @@ const LINES: &[&str] = &[
     "tr",
 ];
 
-/// From so many characters on, the main part of a page is taken for all that it has to say.
+/// Characters from which on the main part replaces the whole page.
 const LEAST_MAIN: usize = 200;
 
-/// Elements within elements that are told apart; deeper ones are taken as plain text.
+/// Most open elements; deeper ones become plain text.
 const MOST_OPEN: usize = 64;
 
-/// A page as text.
+/// Page as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Page {
-    /// Its title; empty if it has none.
+    /// Title; empty if there is none.
     pub(crate) title: String,
-    /// What it says.
+    /// Content.
     pub(crate) text: String,
 }
 
-/// Makes Markdown of a page. Links are completed by the address that it came from. Takes anything,
-/// in time that grows with its length.
+/// Converts a page to Markdown; makes links absolute with `base`.
+///
+/// Accepts anything, in linear time.
 pub(crate) fn page(html: &str, base: &Url) -> Page {
     let mut writer = Writer::new(base);
     for token in tokens(html) {
@@ -68,23 +69,23 @@ pub(crate) fn page(html: &str, base: &Url) -> Page {
     writer.finish()
 }
 
-/// An element that is not closed yet and needs something done when it is.
+/// Open element that needs an action when it closes.
 struct Open {
     name: String,
     kind: Kind,
 }
 
 enum Kind {
-    /// Its text is put between these.
+    /// Text between these marks.
     Inline(&'static str),
-    /// A link to there.
+    /// Link to this address.
     Link(String),
-    /// A list, with the number of the next item if they are numbered.
+    /// List, with the number of the next item if it is numbered.
     List(Option<u64>),
-    /// Something whose lines are set in, such as an item.
+    /// Element with indented lines, such as an item.
     SetIn,
     Preformatted,
-    /// A row, with how many cells it has and whether all of them are headings.
+    /// Row, with its number of cells; true if all of them are headings.
     Row(usize, bool),
 }
 
@@ -94,9 +95,9 @@ struct Writer<'a> {
     open: Vec<Open>,
     title: String,
     in_title: bool,
-    /// What is left out, and how many of its name are open.
+    /// Omitted element, and the number of open ones of the same name.
     left_out: Option<(String, usize)>,
-    /// Where the main part begins and ends.
+    /// Start and end of the main part.
     main: Option<(usize, Option<usize>)>,
 }
 
@@ -135,7 +136,7 @@ impl<'a> Writer<'a> {
         }
         match name {
             name if LEFT_OUT.contains(&name) => self.left_out = Some((name.to_owned(), 1)),
-            // The first is the page's own; pictures have titles, too.
+            // The first title is that of the page; pictures have titles, too.
             "title" => self.in_title = self.title.is_empty(),
             _ if self.is_preformatted() => self.open_preformatted(tag),
             "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => {
@@ -225,7 +226,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Closes the newest element of a name, if it is within the newest of another.
+    /// Closes the newest element of a name, if it is inside of the newest `outer`.
     fn close_within(&mut self, name: &str, outer: &str) {
         let found = self
             .open
@@ -277,12 +278,12 @@ impl<'a> Writer<'a> {
         if self.open.len() < MOST_OPEN {
             self.open.push(Open { name, kind });
         } else {
-            // It is ended as soon as it has begun: nesting so deep is for nobody to read.
+            // Closed at once: nesting this deep is not readable.
             self.end(Open { name, kind });
         }
     }
 
-    /// A list within another goes on with its lines; else there is an empty line around it.
+    /// Separates a list by an empty line; a nested list only by a line break.
     fn around_list(&mut self) {
         let is_list = |open: &Open| matches!(open.kind, Kind::List(_));
         if self.open.iter().any(is_list) {
@@ -295,7 +296,7 @@ impl<'a> Writer<'a> {
     fn item(&mut self) {
         let is_list = |open: &Open| matches!(open.kind, Kind::List(_));
         let list = self.open.iter().rposition(is_list);
-        // The item before, if it was not closed, ends here; one of an outer list does not.
+        // Closes the previous item if it is open, but not one of an outer list.
         let item = self.open.iter().rposition(|open| open.name == "li");
         if let Some(at) = item
             && Some(at) > list
@@ -374,7 +375,7 @@ impl<'a> Writer<'a> {
             .any(|open| matches!(open.kind, Kind::Preformatted))
     }
 
-    /// The whole address of a link, if it leads to another page.
+    /// Returns the absolute address of a link, if it leads to another page.
     fn complete(&self, address: &str) -> Option<String> {
         let address = address.trim();
         if address.is_empty() || address.starts_with('#') {
@@ -397,7 +398,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The language of code, as most pages tell it.
+/// Returns the language of code, from the usual class names.
 fn language(tag: &Tag<'_>) -> String {
     let classes = tag.attribute("class").unwrap_or_default();
     let named = classes.split_whitespace().find_map(|class| {
@@ -412,7 +413,7 @@ fn language(tag: &Tag<'_>) -> String {
     named.filter(is_plain).unwrap_or_default().to_owned()
 }
 
-/// A piece of HTML as one line without any marks.
+/// Returns a piece of HTML as one line of plain text.
 pub(crate) fn plain(html: &str) -> String {
     let mut text = String::new();
     for token in tokens(html) {

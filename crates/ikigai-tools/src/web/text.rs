@@ -1,34 +1,34 @@
-//! Text that is written line by line: white space flows together, lines are set in.
+//! Line writer: collapses white space and indents lines.
 
-/// Text longer than this is cut off: a page can make much of little.
+/// Longest text, because a small page can produce much.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
 
-/// How deep lines are set in; what is deeper stands where the deepest does.
+/// Deepest indentation; deeper lines get the same.
 const MOST_DEPTH: usize = 12;
 
-/// Writes a text.
+/// Text that is being written.
 #[derive(Default)]
 pub(super) struct Lines {
     text: String,
-    /// Line ends that come before the next character.
+    /// Line breaks before the next character.
     breaks: usize,
-    /// Whether a space comes before the next character.
+    /// True if a space comes before the next character.
     has_space: bool,
-    /// What lines begin with, outermost first.
+    /// Prefixes of lines, outermost first.
     margins: Vec<Margin>,
-    /// Comes before the next character only.
+    /// Mark before the next character only.
     mark: Option<String>,
-    /// The language of verbatim text that has not begun yet.
+    /// Language of verbatim text that has not begun yet.
     fence: Option<String>,
-    /// Where texts begin that are later wrapped, outermost first; none if nothing was written yet.
+    /// Starts of texts that will be wrapped, outermost first; none if still empty.
     starts: Vec<Option<usize>>,
 }
 
 struct Margin {
-    /// For the first line; none once it was written.
+    /// Prefix of the first line; none once it is written.
     first: Option<String>,
     further: String,
-    /// Whether it is written at all.
+    /// True if it is written at all.
     is_shown: bool,
 }
 
@@ -41,17 +41,17 @@ impl Lines {
         self.text.len()
     }
 
-    /// The next text begins a line.
+    /// Starts a new line before the next text.
     pub(super) fn line(&mut self) {
         self.breaks = self.breaks.max(1);
     }
 
-    /// The next text begins a line after an empty one.
+    /// Starts a new paragraph before the next text.
     pub(super) fn paragraph(&mut self) {
         self.breaks = self.breaks.max(2);
     }
 
-    /// Writes text in which white space of any length is one space.
+    /// Writes text with any white space collapsed to one space.
     pub(super) fn flowing(&mut self, text: &str) {
         for c in text.chars() {
             if c.is_whitespace() {
@@ -63,7 +63,7 @@ impl Lines {
         }
     }
 
-    /// Writes text as it is.
+    /// Writes text verbatim.
     pub(super) fn verbatim(&mut self, text: &str) {
         let mut text = text;
         if let Some(language) = self.fence.take() {
@@ -84,19 +84,19 @@ impl Lines {
         }
     }
 
-    /// What follows is verbatim, in this language if it is named.
+    /// Starts verbatim text, in this language if it is not empty.
     pub(super) fn begin_verbatim(&mut self, language: &str) {
         self.fence = Some(language.to_owned());
     }
 
-    /// Names the language of verbatim text that has not begun yet.
+    /// Sets the language of verbatim text that has not begun yet.
     pub(super) fn name_language(&mut self, language: &str) {
         if let Some(fence) = self.fence.as_mut().filter(|fence| fence.is_empty()) {
             language.clone_into(fence);
         }
     }
 
-    /// What follows is not verbatim any more.
+    /// Ends verbatim text.
     pub(super) fn end_verbatim(&mut self) {
         if self.fence.take().is_none() {
             let is_at_start = self.text.ends_with('\n');
@@ -107,7 +107,7 @@ impl Lines {
         self.paragraph();
     }
 
-    /// Further lines begin so, the first of them differently.
+    /// Indents further lines with these prefixes, the first line differently.
     pub(super) fn set_in(&mut self, first: &str, further: &str) {
         self.margins.push(Margin {
             first: Some(first.to_owned()),
@@ -116,7 +116,7 @@ impl Lines {
         });
     }
 
-    /// Takes the newest beginning back.
+    /// Removes the newest indentation.
     pub(super) fn set_out(&mut self) {
         self.margins.pop();
     }
@@ -126,12 +126,12 @@ impl Lines {
         self.mark = Some(mark);
     }
 
-    /// Takes a mark back that no text came after.
+    /// Removes a mark if no text followed it.
     pub(super) fn unmark(&mut self) {
         self.mark = None;
     }
 
-    /// The next text is the first of some that is later wrapped; ends with [`Self::wrap`].
+    /// Starts a text that [`Self::wrap`] will wrap.
     pub(super) fn begin_inline(&mut self) {
         self.starts.push(None);
     }
@@ -141,7 +141,7 @@ impl Lines {
         let Some(from) = self.starts.pop().flatten() else {
             return;
         };
-        // Blocks within a link are rare; its text is then one line.
+        // Blocks inside of a link are rare; its text then becomes one line.
         if before.ends_with('[')
             && let Some(inside) = self.text.get(from..)
             && inside.contains('\n')
@@ -157,12 +157,12 @@ impl Lines {
         }
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     pub(super) fn finish(self) -> String {
         self.text
     }
 
-    /// Writes what comes before the next character.
+    /// Writes breaks, prefixes and marks before the next character.
     fn begin(&mut self) {
         if self.breaks > 0 || self.text.is_empty() {
             if !self.text.is_empty() {
@@ -200,7 +200,7 @@ impl Lines {
         }
     }
 
-    /// What an empty line begins with: the signs of quotations that have begun.
+    /// Writes the prefix of an empty line: marks of open quotations.
     fn quiet_margin(&mut self) {
         let begun = self.margins.iter().filter(|margin| margin.is_shown);
         let begun = begun.take_while(|margin| margin.first.is_none());
@@ -209,7 +209,7 @@ impl Lines {
     }
 }
 
-/// Whether a character has no place in a text for people: control characters.
+/// Returns true for control characters, which are not written.
 fn is_unfit(c: char) -> bool {
     c.is_control()
 }

@@ -94,7 +94,7 @@ fn numbers_in_an_address_are_checked_however_they_are_written() {
     }
 }
 
-/// A guard for whom every name has these addresses.
+/// Returns a guard with a lookup that returns these addresses for every name.
 fn guard(addresses: &[&str]) -> Guard {
     let addresses: Vec<SocketAddr> = addresses.iter().map(|text| text.parse().unwrap()).collect();
     Guard {
