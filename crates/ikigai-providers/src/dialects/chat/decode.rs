@@ -1,4 +1,4 @@
-//! From the chunks of a completion to an answer.
+//! Decoder of Chat Completions chunks.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::dialects::openai::{Counted, object_in, text_at, word_at};
 use crate::dialects::refusal;
 use crate::sse::Frame;
 
-/// How errors call a chunk.
+/// Name of a chunk in errors.
 const CHUNK: &str = "chat.completion.chunk";
 
 /// The decoder.
@@ -21,12 +21,12 @@ pub(super) struct ChatDecoder {
     pieces: Vec<Piece>,
     details: Vec<Value>,
     tag: Tag,
-    /// A chunk of the answer has come.
+    /// True after the first chunk of the response.
     begun: bool,
     refused: bool,
     stop: Option<StopReason>,
     usage: Option<Amounts>,
-    /// `[DONE]` has come.
+    /// True after `[DONE]`.
     done: bool,
     content_bytes: usize,
 }
@@ -104,7 +104,7 @@ impl Decoder for ChatDecoder {
 impl ChatDecoder {
     fn take_in(&mut self, choice: &Value, deltas: &mut Vec<Delta>) -> Result<(), ProviderError> {
         self.begun = true;
-        // A server that does not stream sends the message at once.
+        // A server that does not stream sends the whole message.
         let delta = choice.get("delta").or_else(|| choice.get("message"));
         match delta {
             None | Some(Value::Null) => {}
@@ -138,7 +138,7 @@ impl ChatDecoder {
             self.content_bytes += gather(&mut self.details, detail);
         }
         if thought.is_some() || has_details {
-            // Reasoning has a field of its own here, so a tag in the text is text.
+            // Reasoning has a separate field here, so a tag in the text is text.
             self.let_go(deltas);
             let (field, text) = thought.unwrap_or((DETAILS, String::new()));
             self.content_bytes += text.len();
@@ -167,7 +167,7 @@ impl ChatDecoder {
         }
     }
 
-    /// Takes in content in parts, some of which may be reasoning.
+    /// Adds content in parts, some of which may be reasoning.
     fn take_in_parts(&mut self, parts: &[Value], deltas: &mut Vec<Delta>) {
         for part in parts {
             if let Some(text) = word_at(part, "text") {
@@ -192,7 +192,7 @@ impl ChatDecoder {
     ) -> Result<(), ProviderError> {
         let function = piece.get("function").unwrap_or(&Value::Null);
         let arguments = match function.get("arguments") {
-            // Some servers forget that it is a text.
+            // Some servers send an object instead of a text.
             Some(object @ Value::Object(_)) => object.to_string(),
             _ => text_at(function, "arguments", CHUNK)?
                 .unwrap_or_default()
@@ -222,7 +222,7 @@ impl ChatDecoder {
         Ok(())
     }
 
-    /// Says what was held back as a possible tag.
+    /// Releases text that was held back as a possible tag.
     fn let_go(&mut self, deltas: &mut Vec<Delta>) {
         if let Some(said) = self.tag.flush() {
             self.say(said, deltas);
@@ -257,7 +257,7 @@ impl ChatDecoder {
         }
     }
 
-    /// Why it stopped; some servers say `stop` although they call.
+    /// Returns the stop reason; some servers send `stop` with calls.
     fn stop_reason(&mut self) -> StopReason {
         let calls = self
             .pieces
@@ -272,7 +272,7 @@ impl ChatDecoder {
     }
 
     fn blocks(self) -> Vec<AnswerBlock> {
-        // The details are one list; they go back with the first thinking they came with.
+        // The details are one list; they go back with the first thinking of the response.
         let mut details = Some(self.details).filter(|details| !details.is_empty());
         let blocks = self.pieces.into_iter().filter_map(|piece| match piece {
             Piece::Text(text) if text.trim().is_empty() => None,
@@ -301,8 +301,9 @@ impl ChatDecoder {
 }
 
 impl Call {
-    /// Says whether a piece is more of this call. Some servers leave the index out, or send calls
-    /// whole and all under one index.
+    /// Returns true if a piece continues this call.
+    ///
+    /// Some servers leave the index out, or send whole calls all with one index.
     fn goes_on_with(&self, piece: &Self) -> bool {
         let other_index = piece.index.is_some() && piece.index != self.index;
         let same_id = piece.id.is_some() && piece.id == self.id;
@@ -358,7 +359,7 @@ fn usage_of(usage: &Value) -> Option<Amounts> {
     let is_told = counted.input.is_some() || counted.output.is_some();
     let cost = usage.get("cost").and_then(Value::as_f64);
     is_told.then(|| Amounts {
-        // What is charged, in dollars: OpenRouter knows it, and nobody's table does.
+        // The charge in dollars: OpenRouter reports it, and the model table has no price.
         cost_nano_usd: cost.and_then(nano_of),
         ..counted.amounts()
     })

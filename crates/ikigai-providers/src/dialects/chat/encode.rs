@@ -1,4 +1,4 @@
-//! From a request to the body of `POST /chat/completions`.
+//! Encoder of `POST /chat/completions`.
 
 use serde_json::{Map, Value, json};
 
@@ -11,10 +11,10 @@ use crate::catalogue::ThinkingStyle;
 use crate::dialect::Order;
 use crate::dialects::{openai, schema};
 
-/// The names under which readable reasoning goes back.
+/// Names of the fields that carry readable reasoning back.
 const ECHOED: [&str; 3] = [REASONING_CONTENT, REASONING, THINK_TAG];
 
-/// The whole body.
+/// Makes the whole body.
 pub(super) fn body(order: &Order<'_>) -> Value {
     let messages = messages(order).into_iter().map(|(_, message)| message);
     let mut body = json!({
@@ -40,7 +40,7 @@ pub(super) fn body(order: &Order<'_>) -> Value {
     if let Some((ThinkingStyle::Effort, value)) = thinking
         && !value.is_null()
     {
-        // The words that are no efforts, but values of another field.
+        // These words are no efforts, but values of another field.
         if value == "disabled" || value == "between_tools" {
             body["thinking"] = json!({"type": value});
         } else {
@@ -64,8 +64,9 @@ fn tool(tool: &ToolSpec) -> Value {
     })
 }
 
-/// The messages, each with the index of the one that it spells; the system prompt, and what was put
-/// together or in between for a strict server, spells none.
+/// Encodes the messages, each with the index of its neutral message.
+///
+/// The system prompt, and messages merged or added for a strict server, have no index.
 pub(super) fn messages(order: &Order<'_>) -> Vec<Spelled> {
     let system = order.request.system.as_ref();
     let system = system.map(|text| (None, json!({"role": "system", "content": text})));
@@ -145,7 +146,7 @@ fn call(block: &Block) -> Option<Value> {
     }))
 }
 
-/// The reasoning under the names under which it came.
+/// Returns the reasoning in the fields in which it came.
 fn reasoning_of(message: &Message, calls: bool) -> Map<String, Value> {
     let mut fields = Map::new();
     for block in &message.blocks {
@@ -174,11 +175,11 @@ fn reasoning_of(message: &Message, calls: bool) -> Map<String, Value> {
             }
         }
     }
-    // The details hold the text as well.
+    // The details contain the text.
     if fields.contains_key(DETAILS) {
         fields.retain(|field, _| field == DETAILS);
     }
-    // Servers that want it back refuse a call without it, also one that another model made.
+    // Servers that require it refuse a call without it, even one of another model.
     if fields.is_empty() && calls {
         fields.insert(REASONING_CONTENT.to_owned(), json!(""));
     }

@@ -1,8 +1,8 @@
 //! OpenAI Chat Completions, the dialect of every compatible server.
 //!
-//! A thinking payload is `{"field": NAME}`, the field under which the reasoning came, or
-//! `{"reasoning_details": [..]}` with the gathered details; the readable text is the block's own.
-//! Order within an assistant message is lost on the wire: all text is one field, all calls another.
+//! A thinking payload is `{"field": NAME}`, the field of the reasoning, or `{"reasoning_details":
+//! [..]}` with the collected details; the block has the readable text. Order within an assistant
+//! message is lost on the wire: all text is one field, all calls another.
 
 mod decode;
 mod encode;
@@ -53,11 +53,10 @@ impl Dialect for Chat {
     }
 }
 
-/// The message of a request that a refusal names by its index; none if it names none, or the
-/// system prompt.
+/// Returns the message that a refusal names by its index.
 ///
-/// [`ProviderError::names_message`] counts the messages of the wire: the system prompt is one, and
-/// every result.
+/// None if it names none, or the system prompt. [`ProviderError::names_message`] counts the
+/// messages of the wire: the system prompt is one, and every result.
 pub fn locate(order: &Order<'_>, error: &ProviderError) -> Option<usize> {
     let messages = encode::messages(order);
     messages.get(error.names_message?)?.0

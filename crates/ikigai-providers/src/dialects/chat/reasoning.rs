@@ -1,24 +1,23 @@
-//! Reasoning in the answers of compatible servers: a field of one of several names, or a leading
-//! tag within the text.
+//! Reasoning of compatible servers: a field of one of several names, or a leading tag in the text.
 
 use serde_json::Value;
 
-/// The field of most servers.
+/// Field of most servers.
 pub(super) const REASONING_CONTENT: &str = "reasoning_content";
 
-/// The field of others.
+/// Field of other servers.
 pub(super) const REASONING: &str = "reasoning";
 
-/// The list of details of a gateway, which wants it back unmodified.
+/// List of details of a gateway, which requires it back unmodified.
 pub(super) const DETAILS: &str = "reasoning_details";
 
-/// Stands for the tag in place of a field's name.
+/// Name for the tag in place of a field's name.
 pub(super) const THINK_TAG: &str = "think";
 
 const OPENING: &str = "<think>";
 const CLOSING: &str = "</think>";
 
-/// The readable reasoning of a delta, and the name under which it came.
+/// Returns the readable reasoning of a delta, and the name of its field.
 pub(super) fn field_in(delta: &Value) -> Option<(&'static str, String)> {
     for field in [REASONING_CONTENT, REASONING] {
         let text = delta.get(field).and_then(Value::as_str);
@@ -34,14 +33,15 @@ pub(super) fn field_in(delta: &Value) -> Option<(&'static str, String)> {
     (!text.is_empty()).then_some((DETAILS, text))
 }
 
-/// The details of a delta.
+/// Returns the details of a delta.
 pub(super) fn details_in(delta: &Value) -> impl Iterator<Item = &Value> {
     let details = delta.get(DETAILS).and_then(Value::as_array);
     details.into_iter().flatten()
 }
 
-/// Adds a detail to those that came, or to the last of them if it is a piece more of it. Returns
-/// the bytes that it adds beside its readable text.
+/// Adds a detail, or appends it to the last one if it continues that.
+///
+/// Returns the bytes that it adds besides its readable text.
 pub(super) fn gather(details: &mut Vec<Value>, detail: &Value) -> usize {
     let text_of = match detail.get("type").and_then(Value::as_str) {
         Some("reasoning.text") => "text",
@@ -73,45 +73,45 @@ pub(super) fn gather(details: &mut Vec<Value>, detail: &Value) -> usize {
     0
 }
 
-/// A piece of content, told apart.
+/// A piece of content, separated into text and thinking.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Said {
     Text(String),
     Thinking(String),
 }
 
-/// Takes a leading `<think>…</think>` out of a text that comes in pieces.
+/// Extracts a leading `<think>…</think>` from a text that comes in pieces.
 #[derive(Debug, Default)]
 pub(super) struct Tag {
     stage: Stage,
-    /// What may be the beginning of a tag.
+    /// Possible start of a tag.
     held: String,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Stage {
-    /// Nothing but blanks and perhaps a part of the tag has come.
+    /// Only blanks and perhaps a part of the tag so far.
     #[default]
     Before,
-    /// After the tag, with nothing but blanks since.
+    /// After the tag, with only blanks since.
     Opened,
     Inside,
-    /// After the closing tag, with nothing but blanks since.
+    /// After the closing tag, with only blanks since.
     Closed,
     Plain,
 }
 
-/// What comes of looking at what is held.
+/// Result of examining the held text.
 enum Step {
-    /// Nothing before more comes.
+    /// Wait for more text.
     Wait,
-    /// Another stage, to be looked at again.
+    /// Examine again in another stage.
     On,
     Say(Said),
 }
 
 impl Tag {
-    /// Takes in a piece of content.
+    /// Adds a piece of content.
     pub(super) fn push(&mut self, text: &str) -> Vec<Said> {
         self.held.push_str(text);
         let mut said = Vec::new();
@@ -124,7 +124,7 @@ impl Tag {
         }
     }
 
-    /// Lets go of what was held back; no tag is looked for any more unless one is open.
+    /// Releases the held text; afterwards only an open tag is still recognised.
     pub(super) fn flush(&mut self) -> Option<Said> {
         let held = std::mem::take(&mut self.held);
         let is_thought = matches!(self.stage, Stage::Inside | Stage::Opened);
@@ -187,7 +187,7 @@ impl Tag {
     }
 }
 
-/// How many bytes at the end of a text may be the beginning of the closing tag.
+/// Returns the length of a partial closing tag at the end of a text.
 fn half_closed(text: &str) -> usize {
     let lengths = (1..CLOSING.len()).rev();
     let mut halves = lengths.filter(|length| text.ends_with(&CLOSING[..*length]));

@@ -1,24 +1,24 @@
-//! What strict servers of the dialect want: roles that alternate, and ids of nine characters.
+//! Requirements of strict servers: alternating roles, and ids of nine characters.
 
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 
-/// A message on the wire, and the index of the one that it spells.
+/// A message on the wire with the index of its neutral message.
 pub(super) type Spelled = (Option<usize>, Value);
 
-/// How long an id is.
+/// Length of an id.
 const ID_CHARACTERS: usize = 9;
 
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// What the model says where a turn ended after a result and the user spoke next.
+/// Text of the model between a result and the next user message.
 const UNANSWERED: &str = "(interrupted)";
 
-/// Makes user and assistant alternate: neighbours of one role become one message, and between a
-/// result and a user somebody has to speak.
+/// Makes user and assistant alternate.
 ///
-/// A message that was made of several spells none of them.
+/// Adjacent messages of one role are merged, and an assistant message separates a result from a
+/// user message. A merged message has no index.
 pub(super) fn alternate(messages: Vec<Spelled>) -> Vec<Spelled> {
     let mut alternating: Vec<Spelled> = Vec::with_capacity(messages.len());
     for (index, message) in messages {
@@ -37,7 +37,9 @@ pub(super) fn alternate(messages: Vec<Spelled>) -> Vec<Spelled> {
     alternating
 }
 
-/// The results of calls must follow these at once, so nothing is added to a message with calls.
+/// Returns true if two messages can be merged.
+///
+/// Results must directly follow their calls, so nothing is added to a message with calls.
 fn is_one_message(last: &Value, next: &Value) -> bool {
     let role = &next["role"];
     let is_spoken = role == "user" || role == "assistant";
@@ -55,8 +57,9 @@ fn join(last: &mut Value, next: Value) {
     }
 }
 
-/// Gives every call an id of nine letters and digits, its result too, and the same ones each time:
-/// what stands before a call decides, never what comes after it.
+/// Gives calls and their results ids of nine letters and digits.
+///
+/// The ids are stable: they depend on earlier messages only, never on later ones.
 pub(super) fn shorten_ids(messages: &mut [Spelled]) {
     let mut names = HashMap::new();
     let mut taken = HashSet::new();
@@ -92,7 +95,7 @@ fn short_id(id: &str, taken: &HashSet<String>) -> String {
     }
 }
 
-/// FNV-1a: the same everywhere and for ever, which the standard library's hash does not promise.
+/// Hashes with FNV-1a: stable everywhere, which the standard library's hash does not promise.
 fn hash(id: &str) -> u64 {
     id.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

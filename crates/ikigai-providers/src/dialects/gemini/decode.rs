@@ -1,4 +1,4 @@
-//! Reading an answer of Gemini.
+//! Decoder of Gemini.
 
 use ikigai_core::data::Amounts;
 use serde_json::{Map, Value, json};
@@ -9,7 +9,7 @@ use crate::dialect::{BLOCK_BYTES, Decoder};
 use crate::dialects::refusal::{cut_off, malformed};
 use crate::sse::Frame;
 
-/// Reads the chunks of one answer.
+/// Decoder of one response.
 #[derive(Debug, Default)]
 pub(super) struct GeminiDecoder {
     blocks: Vec<AnswerBlock>,
@@ -18,7 +18,7 @@ pub(super) struct GeminiDecoder {
     content_bytes: usize,
 }
 
-/// Token counts as they come; the last of each counts.
+/// Token counts; the last of each is valid.
 #[derive(Debug, Default)]
 struct Usage {
     prompt: Option<u64>,
@@ -53,7 +53,7 @@ impl Decoder for GeminiDecoder {
         };
         let calls = |block: &AnswerBlock| matches!(block, AnswerBlock::Call { .. });
         let stop = match stop_reason(reason) {
-            // There is no reason of its own for calls.
+            // There is no separate reason for calls.
             StopReason::End if self.blocks.iter().any(calls) => StopReason::Calls,
             stop => stop,
         };
@@ -64,8 +64,9 @@ impl Decoder for GeminiDecoder {
         })
     }
 
-    /// Never: only the end of the body is the end. Some servers give every chunk a finish reason,
-    /// and a signature or the counts may follow it.
+    /// Returns false: only the end of the body is the end.
+    ///
+    /// Some servers give every chunk a finish reason, and a signature or the counts may follow it.
     fn is_done(&self) -> bool {
         false
     }
@@ -118,7 +119,7 @@ impl GeminiDecoder {
         self.content_bytes += text.len();
         if part.get("thought").and_then(Value::as_bool) == Some(true) {
             let delta = self.think(text);
-            // Thoughts are not sent back; what is signed must be.
+            // Thoughts are not sent back; signatures must be.
             self.blocks
                 .extend(signature.map(|signature| signed_nothing("", signature)));
             return Ok(delta);
@@ -174,7 +175,7 @@ impl GeminiDecoder {
         Some(Delta::Thinking(more.to_owned()))
     }
 
-    /// Adds to an unsigned text; a signed one stays as it is.
+    /// Appends to an unsigned text; a signed one stays unchanged.
     fn say(&mut self, more: &str) -> Option<Delta> {
         match self.blocks.last_mut() {
             _ if more.is_empty() => return None,
@@ -188,8 +189,9 @@ impl GeminiDecoder {
     }
 }
 
-/// A signature on a part that says nothing. A blank text would not be sent back; thinking with a
-/// payload is, and in its place.
+/// Makes a block for a signature on an empty part.
+///
+/// A blank text would not be sent back; thinking with a payload is, at its position.
 fn signed_nothing(text: &str, signature: &str) -> AnswerBlock {
     let payload = json!({"text": text, "thoughtSignature": signature});
     AnswerBlock::Thinking {
@@ -230,8 +232,7 @@ impl Usage {
 fn stop_reason(word: &str) -> StopReason {
     match word {
         "STOP" => StopReason::End,
-        // One request of Gemini 4 ends where its limit is; going on needs a token that we do not
-        // keep.
+        // A request to Gemini 4 ends at its limit; continuing needs a token that is not stored.
         "MAX_TOKENS" | "CONTINUATION" => StopReason::Length,
         "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"
         | "IMAGE_SAFETY" => StopReason::Refused,

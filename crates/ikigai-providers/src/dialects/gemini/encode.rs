@@ -1,4 +1,4 @@
-//! Spelling a request for Gemini.
+//! Encoder of Gemini.
 
 use ikigai_core::message::{Block, Message, Role, arguments_object};
 use ikigai_core::project::ToolSpec;
@@ -8,10 +8,10 @@ use crate::catalogue::ThinkingStyle;
 use crate::dialect::Order;
 use crate::dialects::schema::object_schema;
 
-/// Stands for the signature of a call that this model did not make.
+/// Placeholder for the signature of a call of another model.
 const DUMMY_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// Spells a request.
+/// Encodes a request.
 pub(super) fn encode(order: &Order<'_>) -> Value {
     let request = order.request;
     let mut body = Map::new();
@@ -36,7 +36,7 @@ pub(super) fn encode(order: &Order<'_>) -> Value {
     Value::Object(body)
 }
 
-/// Models before the third generation neither make nor check signatures of calls.
+/// Returns true for models that check signatures of calls, from the third generation on.
 fn demands_signatures(model: &str) -> bool {
     let name = model.strip_prefix("models/").unwrap_or(model);
     !["gemini-1", "gemini-2"]
@@ -73,14 +73,14 @@ fn generation_config(order: &Order<'_>) -> Value {
     config
 }
 
-/// A call of the newest message of the model, as its result must repeat it.
+/// A call of the model's newest message, in the form that its result must repeat.
 struct Asked<'a> {
     id: &'a str,
     name: &'a str,
     sends_id: bool,
 }
 
-/// One content for each message, in order, so that an index names the same in both.
+/// Makes one content for each message, in order, so that indices are equal on both sides.
 fn contents_of(messages: &[Message], demands_signatures: bool) -> Vec<Value> {
     let mut asked: Vec<Asked<'_>> = Vec::new();
     let mut contents = Vec::new();
@@ -94,7 +94,7 @@ fn contents_of(messages: &[Message], demands_signatures: bool) -> Vec<Value> {
             }
         };
         if parts.is_empty() {
-            // Nothing of the message can be said here, and a content without parts is refused.
+            // The message has no content for Gemini, which refuses a content without parts.
             parts.push(json!({"text": " "}));
         }
         contents.push(json!({"role": role, "parts": parts}));
@@ -163,8 +163,8 @@ fn spoken<'a>(
             }
             Block::Text { .. } | Block::Thinking { .. } | Block::ToolResult { .. } => continue,
         };
-        // The first call of every step must be signed. Steps of past turns need not be, but what
-        // was sent with the dummy once stays so: else the prefix would change with every turn.
+        // The first call of every step must be signed. Steps of past turns need not be, but a dummy
+        // stays once it was sent: otherwise the prefix would change with every turn.
         let is_first_call = asked.len() == 1 && matches!(block, Block::ToolCall { .. });
         let dummy = (demands_signatures && is_first_call).then_some(DUMMY_SIGNATURE);
         if let Some(signature) = signature.or(dummy) {
@@ -175,7 +175,7 @@ fn spoken<'a>(
     parts
 }
 
-/// The part whose signature stands alone, as it came.
+/// Makes the part of a separate signature, unchanged.
 fn signed_nothing(payload: &str) -> Option<Value> {
     let payload: Value = serde_json::from_str(payload).ok()?;
     let signature = payload.get("thoughtSignature")?.as_str()?;
@@ -183,7 +183,7 @@ fn signed_nothing(payload: &str) -> Option<Value> {
     Some(json!({"text": text.unwrap_or_default(), "thoughtSignature": signature}))
 }
 
-/// What hangs on a block; nothing if it cannot be read.
+/// Returns the opaque payload of a block; empty if it cannot be parsed.
 fn item_of(message: &Message, block: usize) -> Map<String, Value> {
     let item = message.metadata.iter().find(|item| item.block == block);
     let item = item.and_then(|item| serde_json::from_str(&item.item.payload).ok());

@@ -1,4 +1,4 @@
-//! What Gemini's refusals mean, before an answer and inside one.
+//! Failures of Gemini, before a response and inside one.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::answer::{FailureKind, ProviderError};
 use crate::dialects::overflow;
 use crate::dialects::refusal::shortened;
 
-/// The failure that an error inside a stream tells.
+/// Returns the failure of an error inside a stream.
 pub(super) fn inside_stream(chunk: &Value) -> ProviderError {
     let words = "the provider reports an error without words";
     let mut error = ProviderError::new(FailureKind::Unavailable, words);
@@ -16,15 +16,16 @@ pub(super) fn inside_stream(chunk: &Value) -> ProviderError {
     error
 }
 
-/// The failure that a blocked prompt is.
+/// Returns the failure of a blocked prompt.
 pub(super) fn blocked(reason: &str, words: Option<&str>) -> ProviderError {
     let words = words.map(|words| format!(": {words}")).unwrap_or_default();
     let message = format!("the provider refuses the conversation ({reason}){words}");
     ProviderError::new(FailureKind::BadRequest, message)
 }
 
-/// Takes words, kind, pause and place from a body like
-/// `{"error":{"code":…,"message":…,"status":…,"details":[…]}}`, perhaps inside a list.
+/// Reads message, kind, pause and index from an error body.
+///
+/// Its form is `{"error":{"code":…,"message":…,"status":…,"details":[…]}}`, perhaps inside a list.
 pub(super) fn explain(body: &Value, error: &mut ProviderError) {
     let body = body.get(0).unwrap_or(body);
     let Some(told) = body.get("error") else {
@@ -44,7 +45,7 @@ pub(super) fn explain(body: &Value, error: &mut ProviderError) {
         error.kind = kind;
     }
     overflow::recognise(body, error);
-    // A header says it more exactly.
+    // A header is more exact.
     if error.retry_after.is_none() {
         error.retry_after = details.iter().find_map(retry_delay);
     }
@@ -71,7 +72,7 @@ fn kind_of(status: &str, words: &str, details: &[Value]) -> Option<FailureKind> 
         "UNAUTHENTICATED" => FailureKind::Unauthorized,
         "PERMISSION_DENIED" => FailureKind::Forbidden,
         "NOT_FOUND" => FailureKind::NotFound,
-        // A day's quota does not come back while anybody waits.
+        // A daily quota does not recover within a retry.
         "RESOURCE_EXHAUSTED" if details.iter().any(is_of_the_day) => FailureKind::Quota,
         "RESOURCE_EXHAUSTED" => FailureKind::RateLimited,
         "ABORTED" | "CANCELLED" | "DEADLINE_EXCEEDED" | "INTERNAL" | "UNAVAILABLE" | "UNKNOWN" => {
@@ -90,13 +91,13 @@ fn is_of_the_day(detail: &Value) -> bool {
     })
 }
 
-/// The pause of a `RetryInfo`: `34s`, `0.5s`.
+/// Returns the pause of a `RetryInfo`: `34s`, `0.5s`.
 fn retry_delay(detail: &Value) -> Option<Duration> {
     let seconds = detail.get("retryDelay")?.as_str()?.strip_suffix('s')?;
     Duration::try_from_secs_f64(seconds.parse().ok()?).ok()
 }
 
-/// The content that words like `contents[3].parts[0]` name.
+/// Returns the index of the content that words like `contents[3].parts[0]` name.
 fn content_named(words: &str) -> Option<usize> {
     let (_, rest) = words.split_once("contents[")?;
     let (index, _) = rest.split_once(']')?;

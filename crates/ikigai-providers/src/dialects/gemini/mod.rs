@@ -13,10 +13,10 @@ use crate::dialect::{Decoder, Dialect, Order};
 
 /// The Gemini dialect.
 ///
-/// What hangs on a block is `{"id":…,"thoughtSignature":…}`, each as far as it came. A call whose
-/// item has no `id` got a made-up one for bookkeeping, or comes from another model: neither it nor
-/// its result is sent with one. A signature on a part that says nothing becomes a thinking block
-/// without text, whose payload is `{"text":…,"thoughtSignature":…}`, so that it keeps its place.
+/// The opaque payload of a block is `{"id":…,"thoughtSignature":…}`, each field if it came. A call
+/// whose payload has no `id` got a generated one, or comes from another model: neither it nor its
+/// result is sent with an id. A signature on an empty part becomes a thinking block without text,
+/// whose payload is `{"text":…,"thoughtSignature":…}`, so that it keeps its position.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Gemini;
 

@@ -1,4 +1,4 @@
-//! Reading an answer of Anthropic Messages.
+//! Decoder of Anthropic Messages.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use crate::dialect::{BLOCK_BYTES, Decoder};
 use crate::dialects::refusal::{cut_off, malformed};
 use crate::sse::Frame;
 
-/// Reads the events of one answer.
+/// Decoder of one response.
 #[derive(Debug, Default)]
 pub(super) struct MessagesDecoder {
-    /// The blocks by their index.
+    /// Blocks by their index.
     blocks: BTreeMap<u64, Open>,
     usage: Amounts,
     stop: Option<String>,
@@ -22,7 +22,7 @@ pub(super) struct MessagesDecoder {
     content_bytes: usize,
 }
 
-/// A block as far as it has come.
+/// An incomplete block.
 #[derive(Debug)]
 enum Open {
     Text(String),
@@ -34,11 +34,11 @@ enum Open {
     Call {
         id: Option<String>,
         name: String,
-        /// The input that came with the start; used if no JSON follows.
+        /// Input from the start event; used if no JSON follows.
         input: Option<Value>,
         json: String,
     },
-    /// Of a type that we do not know.
+    /// A block of an unknown type.
     Unknown,
 }
 
@@ -59,7 +59,7 @@ impl Decoder for MessagesDecoder {
         }
         let event: Value = match serde_json::from_str(&frame.data) {
             Ok(event) => event,
-            // Whatever it is, it is not for us.
+            // An unknown event.
             Err(_) if !frame.event.is_empty() && !EVENTS.contains(&frame.event.as_str()) => {
                 return Ok(Vec::new());
             }
@@ -139,7 +139,7 @@ impl MessagesDecoder {
             }
             "thinking" => {
                 let text = owned(block, "thinking");
-                // The start has an empty one: the real one follows.
+                // The start event has an empty signature: the real one follows.
                 let signature = text_of(block, "signature").filter(|text| !text.is_empty());
                 let open = Open::Thinking {
                     text: text.clone(),
@@ -201,7 +201,7 @@ impl MessagesDecoder {
                 Delta::Thinking(more.to_owned())
             }
             (Open::Thinking { signature, .. }, "signature") => {
-                // It comes whole, once.
+                // The signature comes once, complete.
                 *signature = Some(more.to_owned());
                 return Ok(None);
             }
@@ -215,8 +215,10 @@ impl MessagesDecoder {
         Ok(Some(said).filter(says))
     }
 
-    /// Takes in counts. They are cumulative, so a lower one is no news; a server that knows only
-    /// some at the end sends zero for the rest.
+    /// Updates token counts.
+    ///
+    /// They are cumulative, so a lower count is ignored; a server that knows only some at the end
+    /// sends zero for the rest.
     fn count(&mut self, usage: Option<&Value>) {
         let Some(usage) = usage else {
             return;
@@ -234,7 +236,7 @@ impl MessagesDecoder {
 }
 
 impl Open {
-    /// Bytes of content that it began with.
+    /// Returns the bytes of content in its start event.
     fn len(&self) -> usize {
         match self {
             Self::Text(text) | Self::Redacted(text) => text.len(),
@@ -251,7 +253,7 @@ impl Open {
         }
     }
 
-    /// The block of the answer; none if it says nothing, or if it is a call that was cut off.
+    /// Returns the block of the response; none if it is empty, or a call that was cut off.
     fn into_block(self, may_be_partial: bool) -> Option<AnswerBlock> {
         match self {
             Self::Text(text) => {
@@ -318,12 +320,12 @@ fn nothing() -> Delta {
     Delta::Text(String::new())
 }
 
-/// Says whether there is anything to show.
+/// Returns true if the delta has something to show.
 fn says(delta: &Delta) -> bool {
     !matches!(delta, Delta::Text(text) | Delta::Thinking(text) if text.is_empty())
 }
 
-/// What an event that cannot be read is called.
+/// Returns the name of an unreadable event, for errors.
 fn name_of(frame: &Frame) -> &str {
     match frame.event.as_str() {
         "" => "data",

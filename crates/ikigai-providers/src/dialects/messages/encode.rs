@@ -1,4 +1,4 @@
-//! Spelling a request for Anthropic Messages.
+//! Encoder of Anthropic Messages.
 
 use ikigai_core::message::{Block, Message, Payload, Role, arguments_object};
 use ikigai_core::project::{Request, ToolSpec};
@@ -8,17 +8,19 @@ use crate::catalogue::ThinkingStyle;
 use crate::dialect::Order;
 use crate::dialects::schema::object_schema;
 
-/// Tokens left for the answer when the thinking budget would take all there are.
+/// Tokens reserved for the answer if the thinking budget would take all.
 const ANSWER_ROOM: u64 = 4096;
 
-/// Stands for a blank tool output: an error must have words, and blank texts are refused.
+/// Placeholder for a blank tool output: an error needs words, and blank texts are refused.
 const NO_OUTPUT: &str = "(no output)";
 
-/// Messages of the user that end in a cache mark. The last is what the next request reads; the one
-/// before is where this request reads what the last one wrote, however many blocks came since.
+/// Number of last user messages that end in a cache mark.
+///
+/// The next request reads the cache up to the last mark; this request reads up to the one before,
+/// which the previous request wrote, however many blocks came since.
 const MARKED_MESSAGES: usize = 2;
 
-/// Spells a request.
+/// Encodes a request.
 pub(super) fn encode(order: &Order<'_>) -> Value {
     let request = order.request;
     let mut turns = turns_of(request);
@@ -40,8 +42,9 @@ pub(super) fn encode(order: &Order<'_>) -> Value {
     Value::Object(body)
 }
 
-/// The neutral message that a block of an encoded request comes from. Without a block: that of the
-/// whole encoded message, if it comes from one.
+/// Returns the neutral message that a block of an encoded request comes from.
+///
+/// Without a block: that of the whole encoded message, if it comes from one.
 pub(super) fn origin(request: &Request, message: usize, block: Option<usize>) -> Option<usize> {
     let turns = turns_of(request);
     let turn = turns.get(message)?;
@@ -60,12 +63,12 @@ fn mark() -> Value {
 /// One message on the wire: neighbours of the same role are merged into it.
 struct Turn {
     role: &'static str,
-    /// Each block with the index of the neutral message it comes from. Never empty.
+    /// Blocks with the index of their neutral message. Never empty.
     blocks: Vec<(usize, Value)>,
 }
 
 impl Turn {
-    /// Lets the provider cache everything up to the end of this message.
+    /// Marks the end of this message, so that the provider caches everything up to it.
     fn mark(&mut self) {
         if let Some((_, Value::Object(block))) = self.blocks.last_mut() {
             block.insert("cache_control".to_owned(), mark());
@@ -78,7 +81,7 @@ impl Turn {
     }
 }
 
-/// The conversation without cache marks: of a longer one, a prefix block by block.
+/// Returns the conversation without cache marks; blocks of a prefix are a prefix.
 fn turns_of(request: &Request) -> Vec<Turn> {
     let mut turns: Vec<Turn> = Vec::new();
     for (index, message) in request.messages.iter().enumerate() {
@@ -102,7 +105,7 @@ fn turns_of(request: &Request) -> Vec<Turn> {
     turns
 }
 
-/// A text block; none for a blank text, which is refused.
+/// Makes a text block; none for a blank text, which is refused.
 fn text_block(text: &str) -> Option<Value> {
     let says = !text.trim().is_empty();
     says.then(|| json!({"type": "text", "text": text}))
@@ -164,12 +167,12 @@ fn spoken(message: &Message) -> Vec<Value> {
         }
         spoken = blocks.len();
     }
-    // A message must not end in thinking. What led to nothing is no loss.
+    // A message must not end in thinking, and thinking without an outcome is no loss.
     blocks.truncate(spoken);
     blocks
 }
 
-/// The block as it came. One without signature or data is refused, so it is left out.
+/// Returns the block unchanged; none without signature or data, which would be refused.
 fn thinking_block(text: &str, payload: &Payload) -> Option<Value> {
     let payload: Value = serde_json::from_str(&payload.payload).ok()?;
     if let Some(data) = payload.get("data").and_then(Value::as_str) {
@@ -179,8 +182,9 @@ fn thinking_block(text: &str, payload: &Payload) -> Option<Value> {
     Some(json!({"type": "thinking", "thinking": text, "signature": signature}))
 }
 
-/// Tools must be there when the history holds calls. If there are none any more, those that were
-/// called stand for them and may not be called.
+/// Adds the tools, which must be present if the history has calls.
+///
+/// Without tools, placeholders with the names of the calls are added and disabled.
 fn add_tools(request: &Request, body: &mut Map<String, Value>) {
     let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();
     if tools.is_empty() {
@@ -211,7 +215,7 @@ fn stand_in(name: &str) -> Value {
     })
 }
 
-/// The names of all tools that were called, each once, in the order of their first calls.
+/// Returns the names of all called tools, each once, in the order of their first calls.
 fn called_names(request: &Request) -> Vec<&str> {
     let mut names = Vec::new();
     for block in request.messages.iter().flat_map(|message| &message.blocks) {
@@ -224,8 +228,9 @@ fn called_names(request: &Request) -> Vec<&str> {
     names
 }
 
-/// Says whether a thinking budget is taken: a turn that goes on with results must have begun with
-/// thinking, which one of another model, or one that did not think, has not.
+/// Returns true if the provider accepts a thinking budget.
+///
+/// A turn that continues with results must have started with thinking of this model.
 fn may_think_on(turns: &[Turn]) -> bool {
     let is_a = |value: &Value, kind: &str| value["type"] == kind;
     let [.., asked, last] = turns else {
@@ -242,7 +247,7 @@ fn may_think_on(turns: &[Turn]) -> bool {
     !goes_on || thought
 }
 
-/// Says how much to think, and how long the answer may be: longer than the thinking.
+/// Adds thinking and the output limit, which must exceed the thinking budget.
 fn add_thinking(order: &Order<'_>, body: &mut Map<String, Value>, can_think: bool) {
     let mut max_tokens = order.max_output.max(1);
     if let Some(thinking) = order.thinking {

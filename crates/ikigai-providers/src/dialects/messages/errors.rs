@@ -1,4 +1,4 @@
-//! What Anthropic's refusals mean, before an answer and inside one.
+//! Failures of Anthropic, before a response and inside one.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::answer::{FailureKind, ProviderError};
 use crate::dialects::overflow;
 use crate::dialects::refusal::shortened;
 
-/// The failure that an error event inside a stream tells.
+/// Returns the failure of an error event inside a stream.
 pub(super) fn inside_stream(event: &Value) -> ProviderError {
     let words = "the provider reports an error without words";
     let mut error = ProviderError::new(FailureKind::Unavailable, words);
@@ -14,7 +14,7 @@ pub(super) fn inside_stream(event: &Value) -> ProviderError {
     error
 }
 
-/// Takes words and kind from a body like `{"error":{"type":…,"message":…}}`.
+/// Reads message and kind from a body like `{"error":{"type":…,"message":…}}`.
 pub(super) fn explain(body: &Value, error: &mut ProviderError) {
     let Some(told) = body.get("error") else {
         return overflow::recognise(body, error);
@@ -53,7 +53,7 @@ fn kind_of(kind: &str, words: &str) -> Option<FailureKind> {
     Some(kind)
 }
 
-/// The message, and the block of it, that words like `messages.3.content.1: …` name.
+/// Returns message and block that words like `messages.3.content.1: …` name.
 pub(super) fn place_named(words: &str) -> Option<(usize, Option<usize>)> {
     let (_, rest) = words.split_once("messages.")?;
     let (message, rest) = leading_number(rest)?;

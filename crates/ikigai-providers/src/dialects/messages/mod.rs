@@ -15,12 +15,12 @@ use crate::dialect::{Decoder, Dialect, Order, ends_in_version};
 
 /// The Messages dialect.
 ///
-/// A thinking block's payload is `{"signature":…}`, that of a redacted one `{"data":…}`; the
-/// readable text is kept beside it. Nothing hangs on texts and calls.
+/// The payload of a thinking block is `{"signature":…}`, that of a redacted one `{"data":…}`; the
+/// readable text is stored separately. Texts and calls have no payload.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Messages;
 
-/// The version that gateways and local servers know; nothing that is sent needs a later one.
+/// API version that gateways and local servers know; requests need no later one.
 const VERSION: &str = "2023-06-01";
 
 impl Dialect for Messages {
@@ -46,7 +46,7 @@ impl Dialect for Messages {
         std::iter::once(version).chain(key).collect()
     }
 
-    /// Claude makes a token of 3.5 bytes of English, where the estimate has four.
+    /// Returns 1.15: a token of Claude has 3.5 bytes of English; the estimate assumes four.
     fn token_scale(&self) -> Scale {
         Scale::thousandths(1150)
     }
@@ -63,8 +63,10 @@ impl Dialect for Messages {
         Box::<decode::MessagesDecoder>::default()
     }
 
-    /// Never sets `names_message`: equal roles are merged, so an index on the wire says nothing
-    /// without the request. [`locate`] knows.
+    /// Reads a refusal, without `names_message`.
+    ///
+    /// Equal roles are merged, so an index on the wire means nothing without the request;
+    /// [`locate`] resolves it.
     fn explain(&self, body: &Value, error: &mut ProviderError) {
         errors::explain(body, error);
     }
@@ -74,8 +76,9 @@ impl Dialect for Messages {
     }
 }
 
-/// The message of a request that a refusal's words name, such as `messages.3.content.1`; none if
-/// they name none, or a merged message and no block of it.
+/// Returns the message that a refusal's words name, such as `messages.3.content.1`.
+///
+/// None if they name none, or a merged message and no block of it.
 pub fn locate(request: &Request, words: &str) -> Option<usize> {
     let (message, block) = errors::place_named(words)?;
     encode::origin(request, message, block)

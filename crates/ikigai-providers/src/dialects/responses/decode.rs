@@ -1,7 +1,8 @@
-//! From the events of a response to an answer.
+//! Decoder of Responses events.
 //!
-//! Items are told apart by `output_index` and `item_id`. Servers leave out either or both, repeat
-//! ids, and interleave items; what cannot be told goes to the item of its kind that was begun last.
+//! Items are distinguished by `output_index` and `item_id`. Servers leave out either or both,
+//! repeat ids, and interleave items; an ambiguous event goes to the item of its type that started
+//! last.
 
 use serde_json::{Map, Value, json};
 
@@ -14,16 +15,16 @@ use crate::sse::Frame;
 /// The decoder.
 #[derive(Debug, Default)]
 pub(super) struct ResponsesDecoder {
-    /// In the order in which they were begun.
+    /// Items in the order of their starts.
     slots: Vec<Slot>,
     refused: bool,
-    /// What came with the terminal event.
+    /// Stop reason and usage of the terminal event.
     end: Option<(StopReason, ikigai_core::data::Amounts)>,
-    /// Bytes of deltas and payloads so far, and of each item begun.
+    /// Bytes of deltas and payloads so far, and of each item.
     content_bytes: usize,
 }
 
-/// What an item is.
+/// Type of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sort {
     Reasoning,
@@ -31,24 +32,24 @@ enum Sort {
     Call,
 }
 
-/// An item on its way.
+/// An incomplete item.
 #[derive(Debug)]
 struct Slot {
     sort: Sort,
     index: Option<u64>,
     id: Option<String>,
-    /// Its `output_item.done` has not come.
+    /// True until its `output_item.done`.
     open: bool,
-    /// No event said that it begins.
+    /// True if no event announced it.
     implied: bool,
-    /// Words, readable reasoning, or arguments.
+    /// Text, readable reasoning, or arguments.
     text: String,
-    /// The part of the reasoning's summary that came last.
+    /// Newest part of the reasoning's summary.
     part: Option<u64>,
     name: String,
     call_id: Option<String>,
     phase: Option<String>,
-    /// A reasoning item as it is sent back.
+    /// Reasoning item in the form in which it is sent back.
     payload: Option<String>,
 }
 
@@ -169,7 +170,7 @@ impl ResponsesDecoder {
             return Ok(Vec::new());
         };
         let key = Key::of(body, word_at(item, "id"));
-        // Of items with one id the first begun is the first that ends.
+        // Of items with one id the first started is the first that ends.
         let found = self.open(sort, &key).rev().max_by_key(|(_, fit)| *fit);
         let slot = match found.map(|(at, _)| at) {
             Some(at) => &mut self.slots[at],
@@ -201,7 +202,7 @@ impl ResponsesDecoder {
         Ok(deltas)
     }
 
-    /// More of an item.
+    /// Appends to an item.
     fn more(&mut self, name: &str, body: &Value, sort: Sort) -> Result<Vec<Delta>, ProviderError> {
         let text = text_at(body, "delta", name)?.unwrap_or_default();
         if text.is_empty() {
@@ -221,7 +222,7 @@ impl ResponsesDecoder {
         Ok(sort.delta(text).into_iter().collect())
     }
 
-    /// All of an item that may have come bit by bit, or may not.
+    /// Sets the whole content of an item that may have come in pieces.
     fn whole(
         &mut self,
         name: &str,
@@ -235,7 +236,7 @@ impl ResponsesDecoder {
             return Ok(Vec::new());
         };
         let slot = &mut self.slots[at];
-        // A message may have several parts, of which this is but one.
+        // This is only one of the parts that a message may have.
         if slot.text.is_empty() || sort == Sort::Call {
             return Ok(slot.settle(text).into_iter().collect());
         }
@@ -299,7 +300,7 @@ impl ResponsesDecoder {
         &mut self.slots[at]
     }
 
-    /// The item that an event means; it is begun if there is none.
+    /// Returns the item of an event; starts one if there is none.
     fn slot(&mut self, sort: Sort, key: &Key) -> &mut Slot {
         match self.newest(sort, key) {
             Some(at) => &mut self.slots[at],
@@ -312,7 +313,7 @@ impl ResponsesDecoder {
         found.map(|(at, _)| at)
     }
 
-    /// The open items that an event can mean, and how well they fit.
+    /// Returns the open items that an event can mean, with their ranks.
     fn open(&self, sort: Sort, key: &Key) -> impl DoubleEndedIterator<Item = (usize, u8)> {
         let slots = self.slots.iter().enumerate();
         let open = slots.filter(move |(_, slot)| slot.open && slot.sort == sort);
@@ -320,7 +321,7 @@ impl ResponsesDecoder {
     }
 }
 
-/// By what an event names an item.
+/// Key of an item in an event.
 struct Key {
     index: Option<u64>,
     id: Option<String>,
@@ -334,8 +335,9 @@ impl Key {
         }
     }
 
-    /// How well an item fits: by index and id, by id, by index, or for want of both. None if it is
-    /// another.
+    /// Returns the rank of an item: by index and id, by id, by index, or by neither.
+    ///
+    /// None for another item.
     fn likeness(&self, slot: &Slot) -> Option<u8> {
         let by_id = self.id.is_some() && self.id == slot.id;
         let by_index = self.index.is_some() && self.index == slot.index;
@@ -345,7 +347,7 @@ impl Key {
 }
 
 impl Slot {
-    /// Takes the name of a call, which is told once.
+    /// Sets the name of a call; the first time it gives a delta.
     fn name_it(&mut self, item: &Value) -> Option<Delta> {
         let name = word_at(item, "name").filter(|_| self.sort == Sort::Call)?;
         let is_first = self.name.is_empty();
@@ -353,7 +355,7 @@ impl Slot {
         is_first.then_some(Delta::Call(name))
     }
 
-    /// Takes the whole text in place of the bits; what was not among them is told.
+    /// Replaces the text by the whole one; returns the missing rest as a delta.
     fn settle(&mut self, whole: String) -> Option<Delta> {
         if whole.is_empty() {
             return None;
@@ -376,7 +378,7 @@ impl Slot {
     }
 }
 
-/// The blocks in the order of the items.
+/// Returns the blocks in the order of the items.
 fn blocks_of(mut slots: Vec<Slot>) -> Vec<AnswerBlock> {
     if slots.iter().all(|slot| slot.index.is_some()) {
         slots.sort_by_key(|slot| slot.index);
@@ -393,7 +395,7 @@ fn blocks_of(mut slots: Vec<Slot>) -> Vec<AnswerBlock> {
                     payload: slot.payload,
                 }
             }
-            // It says nothing, and the provider would not take it back.
+            // The message is empty, and the provider would refuse it.
             Sort::Message if slot.text.trim().is_empty() => continue,
             Sort::Message => AnswerBlock::Text {
                 text: slot.text,
@@ -416,7 +418,7 @@ fn item_of<'a>(name: &str, body: &'a Value) -> Result<&'a Value, ProviderError> 
     item.ok_or_else(|| refusal::malformed(name, "`item` is missing"))
 }
 
-/// A reasoning item as it is sent back.
+/// Returns the payload of a reasoning item in the form in which it is sent back.
 fn payload_of(item: &Value) -> String {
     let fields = item.as_object().into_iter().flatten();
     let fields = fields.filter(|(_, value)| !value.is_null());
@@ -443,7 +445,7 @@ fn texts_in(item: &Value, key: &str, between: &str) -> String {
 
 fn arguments_in(item: &Value, name: &str) -> Result<String, ProviderError> {
     match item.get("arguments") {
-        // Some servers forget that it is a text.
+        // Some servers send an object instead of a text.
         Some(object @ Value::Object(_)) => Ok(object.to_string()),
         _ => Ok(text_at(item, "arguments", name)?
             .unwrap_or_default()

@@ -1,4 +1,4 @@
-//! From a request to the body of `POST /responses`.
+//! Encoder of `POST /responses`.
 
 use std::collections::HashSet;
 
@@ -11,13 +11,13 @@ use crate::catalogue::ThinkingStyle;
 use crate::dialect::Order;
 use crate::dialects::{openai, schema};
 
-/// The provider refuses to be allowed less.
+/// Smallest output limit that the provider accepts.
 const LEAST_OUTPUT: u64 = 16;
 
-/// The provider refuses longer ids of items.
+/// Largest id of an item that the provider accepts.
 const LONGEST_ID: usize = 64;
 
-/// The whole body.
+/// Makes the whole body.
 pub(super) fn body(order: &Order<'_>) -> Value {
     let items = items(order).into_iter().map(|(_, item)| item);
     let mut body = json!({
@@ -42,7 +42,7 @@ pub(super) fn body(order: &Order<'_>) -> Value {
         } else {
             json!({"effort": effort, "summary": "auto"})
         };
-        // A model that does not reason refuses to be asked for this.
+        // A model without reasoning refuses this field.
         if is_own {
             body["include"] = json!(["reasoning.encrypted_content"]);
         }
@@ -60,7 +60,7 @@ fn effort(order: &Order<'_>) -> Option<Value> {
     if thinking.style != ThinkingStyle::Effort || thinking.value.is_null() {
         return None;
     }
-    // The table has this word where thinking is switched off by other means than an effort.
+    // The table has this word if thinking is not switched off by an effort.
     if thinking.value == "disabled" {
         return Some(json!("none"));
     }
@@ -69,7 +69,7 @@ fn effort(order: &Order<'_>) -> Option<Value> {
 
 fn tool(tool: &ToolSpec) -> Value {
     let parameters = schema::object_schema(&tool.parameters);
-    // An absent `strict` means that the provider tries it, and refuses what is not.
+    // Without `strict` the provider tries strict mode, and refuses schemas that are not.
     json!({
         "type": "function",
         "name": tool.name,
@@ -79,7 +79,7 @@ fn tool(tool: &ToolSpec) -> Value {
     })
 }
 
-/// The input items, each with the index of the message that it spells.
+/// Returns the input items, each with the index of its message.
 pub(super) fn items(order: &Order<'_>) -> Vec<(usize, Value)> {
     let mut items = Items {
         list: Vec::new(),
@@ -98,9 +98,9 @@ pub(super) fn items(order: &Order<'_>) -> Vec<(usize, Value)> {
 
 struct Items {
     list: Vec<(usize, Value)>,
-    /// The ids of the items that are sent: the provider refuses one that comes twice.
+    /// Ids of the items so far: the provider refuses duplicates.
     ids: HashSet<String>,
-    /// Reasoning is taken back encrypted, and else in the open.
+    /// True if reasoning is sent back encrypted, else in the open.
     encrypted: bool,
 }
 
@@ -118,7 +118,7 @@ impl Items {
     }
 
     fn assistant(&mut self, index: usize, message: &Message) {
-        // Reasoning is refused unless what it led to comes right after it.
+        // Reasoning is refused unless its outcome follows directly.
         let mut reasoning = Vec::new();
         for (at, block) in message.blocks.iter().enumerate() {
             let mut item = match block {
@@ -156,7 +156,7 @@ impl Items {
         }
     }
 
-    /// A reasoning item that can be sent back.
+    /// Returns a reasoning item that can be sent back.
     fn reasoning(&self, payload: &str) -> Option<Value> {
         let mut item: Map<String, Value> = serde_json::from_str(payload).ok()?;
         if item.get("type").and_then(Value::as_str) != Some("reasoning") {
@@ -171,7 +171,8 @@ impl Items {
             .get("content")
             .and_then(Value::as_array)
             .is_some_and(|content| !content.is_empty());
-        // Who stores nothing must be sent it encrypted; who does not encrypt must be sent it open.
+        // A provider that stores nothing needs it encrypted; one that does not encrypt needs it
+        // open.
         if !(if self.encrypted {
             is_encrypted
         } else {
@@ -193,7 +194,7 @@ impl Items {
         }
     }
 
-    /// Hangs id and phase on a message or call.
+    /// Adds id and phase to a message or call.
     fn hang(&mut self, payload: &str, item: &mut Value) {
         let Ok(Value::Object(hanging)) = serde_json::from_str(payload) else {
             return;
@@ -204,7 +205,7 @@ impl Items {
         {
             item["phase"] = json!(phase);
         }
-        // With its id an item demands the reasoning that led to it; without, it does not.
+        // An item with its id requires the reasoning before it; without its id it does not.
         let is_led_to = word("after").is_none_or(|reasoning| self.ids.contains(reasoning));
         if let Some(id) = word("id")
             && is_short(id)

@@ -1,10 +1,10 @@
 //! OpenAI Responses.
 //!
-//! Nothing is stored at the provider, so all that it needs again goes back with every request:
-//! reasoning items with their encrypted content, ids and phases of messages and calls. A thinking
-//! payload is the reasoning item as it came in `response.output_item.done`, without null fields; an
-//! item payload is `{"id", "phase", "after"}`, where `after` names the reasoning item that led to
-//! it. Keys may come back in another order; every string is the one that came.
+//! The provider stores nothing, so every request has all that it needs again: reasoning items with
+//! their encrypted content, ids and phases of messages and calls. A thinking payload is the
+//! reasoning item from `response.output_item.done`, without null fields; an item payload is `{"id",
+//! "phase", "after"}`, where `after` is the id of the reasoning item before it. The order of keys
+//! may change; every string stays the same.
 
 mod decode;
 mod encode;
@@ -53,10 +53,10 @@ impl Dialect for Responses {
     }
 }
 
-/// The message of a request that a refusal names, by the index of an input item or by its id; none
-/// if it names none.
+/// Returns the message that a refusal names, by index or id of an input item.
 ///
-/// [`ProviderError::names_message`] counts the items of the wire, of which a message may be several.
+/// None if it names none. [`ProviderError::names_message`] counts the items of the wire, of which a
+/// message may have several.
 pub fn locate(order: &Order<'_>, error: &ProviderError) -> Option<usize> {
     let items = encode::items(order);
     let by_index = error.names_message.and_then(|index| items.get(index));
