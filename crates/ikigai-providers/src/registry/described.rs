@@ -1,4 +1,4 @@
-//! What people are told of models.
+//! Descriptions of models for users.
 
 use ikigai_core::settings::ModelChoice;
 
@@ -61,7 +61,7 @@ impl Registry {
     }
 }
 
-/// How much a model thinks, in our words and in those of the wire: `low (budget: 4096)`.
+/// Describes the thinking level in the program's and the wire's words: `low (budget: 4096)`.
 fn thinking(spec: Option<&ModelSpec>, level: Option<Level>) -> Option<String> {
     let spec = spec?;
     if spec.thinking.is_none() {

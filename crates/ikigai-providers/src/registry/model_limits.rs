@@ -1,4 +1,4 @@
-//! How much a model takes and gives: known, stated by its server, or assumed.
+//! Windows and output limits of models: known, stated by the server, or assumed.
 
 use super::Registry;
 use crate::WindowSource;
@@ -6,35 +6,35 @@ use crate::catalogue::ModelSpec;
 use crate::dialect::Dialect;
 use crate::presets::preset;
 
-/// The window of a model that neither table nor server know.
+/// Assumed window of a model that neither table nor server know.
 const ASSUMED_WINDOW: u64 = 128_000;
 
-/// The longest answer of a model whose limit is not known.
+/// Output reserve of a model whose limit is unknown.
 const UNKNOWN_OUTPUT: u64 = 4_096;
 
-/// Most tokens kept for an answer: they are taken off the window for every request.
+/// Largest reserve for the output: every request's window is smaller by it.
 const MOST_OUTPUT: u64 = 32_000;
 
-/// Tokens of requests to a model and of its answers.
+/// Token limits of requests to a model and of its responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ModelLimits {
-    /// Tokens of a request and its answer together.
+    /// Tokens of a request and its response together.
     window: u64,
-    /// Tokens of these that are kept for the answer.
+    /// Tokens of these that are reserved for the response.
     reserve: u64,
-    /// The longest answer that is asked for; none: the server decides.
+    /// Output limit that requests state; none: the server decides.
     pub(super) output: Option<u64>,
 }
 
 impl ModelLimits {
-    /// Tokens that a request may have.
+    /// Returns the tokens that a request may have.
     pub(super) fn request_tokens(&self) -> u64 {
         self.window.saturating_sub(self.reserve)
     }
 }
 
 impl Registry {
-    /// The window of a model, and its source.
+    /// Returns the window of a model, and its source.
     pub(super) fn window(
         &self,
         provider: &str,
@@ -51,7 +51,7 @@ impl Registry {
         }
     }
 
-    /// Tokens that a request to a model may have.
+    /// Returns the tokens that a request to a model may have.
     pub(super) fn request_tokens(
         &self,
         provider: &str,
@@ -61,8 +61,9 @@ impl Registry {
         self.answer_limits(provider, model, spec).request_tokens()
     }
 
-    /// Limits of requests in a dialect. A limit of answers is sent only where it must be: a request
-    /// without one gets the longest answer that fits.
+    /// Returns the limits of requests in a dialect.
+    ///
+    /// An output limit is sent only if it must be: without one the response can fill the window.
     pub(super) fn limits(
         &self,
         provider: &str,
@@ -83,7 +84,7 @@ impl Registry {
         }
     }
 
-    /// Limits with the output that the user configured, if any.
+    /// Returns the limits with the output that the user configured, if any.
     fn answer_limits(&self, provider: &str, model: &str, spec: Option<&ModelSpec>) -> ModelLimits {
         let (window, _) = self.window(provider, model, spec);
         let configured = spec.and_then(|spec| spec.output_limit);
@@ -99,7 +100,7 @@ impl Registry {
         }
     }
 
-    /// The longest answer that table, configuration or server state.
+    /// Returns the largest output that table, configuration or server state.
     fn max_output(&self, provider: &str, model: &str, spec: Option<&ModelSpec>) -> Option<u64> {
         let known = spec.and_then(|spec| spec.max_output);
         known.or_else(|| self.lookups.found(provider, model)?.max_output)

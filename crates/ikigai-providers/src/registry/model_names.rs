@@ -1,4 +1,4 @@
-//! Typed model names: which provider they mean, and errors for those that mean none.
+//! Typed model names: their providers, and errors for unknown ones.
 
 use super::Registry;
 use crate::NoModel;
@@ -6,7 +6,7 @@ use crate::catalogue::{Catalogue, Level, ModelName, near_words};
 use crate::demo::DEMO;
 
 impl Registry {
-    /// The provider of a typed model name.
+    /// Returns the provider of a typed model name.
     ///
     /// A name that ends in `/word` after a known model is an error: the word is no level.
     pub(super) fn provider_of(&self, name: &ModelName) -> Result<String, NoModel> {
@@ -26,7 +26,7 @@ impl Registry {
         }
     }
 
-    /// The error for a known model with a word that is no level.
+    /// Returns the error for a known model with a word that is no level.
     fn unknown_level(&self, name: &ModelName, catalogue: &Catalogue) -> Option<NoModel> {
         let (model, word) = name.model.rsplit_once('/')?;
         let provider = name.provider.as_deref();
@@ -63,7 +63,7 @@ impl Registry {
     }
 }
 
-/// Known models with names near to a typed one, with or without its last part.
+/// Returns known models with names similar to a typed one, with or without its last part.
 fn near_models<'a>(name: &ModelName, catalogue: &'a Catalogue) -> Vec<&'a str> {
     let near = catalogue.near(&name.model);
     match name.model.rsplit_once('/') {

@@ -1,4 +1,4 @@
-//! A model behind a dialect, and its answer.
+//! A model behind a dialect, and its responses.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(super) enum KeySource {
     Command(Arc<KeyCommand>),
 }
 
-/// A provider with everything that talking to it needs.
+/// A provider with all parameters of its requests.
 #[derive(Clone)]
 pub(super) struct Reachable {
     pub(super) name: String,
@@ -37,13 +37,13 @@ pub(super) struct Reachable {
 }
 
 impl Reachable {
-    /// Headers of every request to it.
+    /// Returns the headers of every request to it.
     pub(super) fn headers(&self, key: Option<&SecretString>) -> Vec<(String, SecretString)> {
         request_headers(self.dialect, key, &self.headers)
     }
 }
 
-/// Headers of a request: those of the dialect, then configured ones.
+/// Returns the headers of a request: those of the dialect, then configured ones.
 pub(super) fn request_headers(
     dialect: &dyn Dialect,
     key: Option<&SecretString>,
@@ -150,19 +150,19 @@ impl RemoteModel {
     }
 }
 
-/// Progress of a request until its answer comes.
+/// Progress of a request until its response starts.
 enum Start {
     /// A command prints the key.
     Key(BoxFuture<'static, Result<SecretString, CredentialsError>>),
-    /// The request is to be sent with this key.
+    /// The request can be sent with this key.
     Send(Option<SecretString>),
-    /// The answer comes.
+    /// The response is running.
     Answer(Box<dyn Answer>),
-    /// There is no key, and the caller knows.
+    /// There is no key, and the caller got the error.
     Failed,
 }
 
-/// An answer whose refusal names a message of the request, and not of the wire.
+/// A response whose refusal names a message of the request instead of the wire.
 struct Located {
     start: Start,
     model: RemoteModel,
@@ -216,7 +216,7 @@ impl Answer for Located {
     fn patience(&self) -> Duration {
         match &self.start {
             Start::Answer(answer) => answer.patience(),
-            // The deadlines of the provider follow the one of its command.
+            // The deadlines of the provider follow that of its command.
             _ => {
                 COMMAND_DEADLINE
                     + longest_silence(self.model.client.deadlines(), &Policy::default())

@@ -1,6 +1,6 @@
-//! Asks model servers for the window of models that the table does not know.
+//! Lookups of windows at model servers, for models that the table does not know.
 //!
-//! Each model is asked for once, just before its first request, within a short deadline. Questions go
+//! Each model is looked up once, just before its first request, within a short deadline. Lookups go
 //! to the address that requests go to, with the same headers, and to no other host.
 
 use std::collections::HashMap;
@@ -25,13 +25,14 @@ use crate::presets::preset;
 use crate::transport::Client;
 use crate::transport::fetch::{NoDocument, read};
 
-/// Longest time that a lookup takes, and so the longest that it delays a request.
+/// Time limit of a lookup, and so the longest delay of a request.
 const DEADLINE: Duration = Duration::from_millis(1500);
 
-/// Most lookups of one model: a server may be starting, or load the model with its first request.
+/// Largest number of lookups of one model: a server may be starting, or load the model with its
+/// first request.
 const MOST_TRIES: u32 = 3;
 
-/// The port of Ollama.
+/// Port of Ollama.
 const OLLAMA_PORT: u16 = 11434;
 
 /// Lookups of this process, by provider and model.
@@ -40,7 +41,7 @@ pub(super) struct WindowLookups(Mutex<HashMap<(String, String), Arc<WindowLookup
 
 #[derive(Default)]
 struct WindowLookup {
-    /// Held while the server is asked, so that others wait for its answer.
+    /// Locked during a lookup, so that others wait for its result.
     gate: tokio::sync::Mutex<()>,
     state: Mutex<LookupState>,
 }
@@ -60,7 +61,7 @@ impl WindowLookups {
         Arc::clone(lookups.entry(key).or_default())
     }
 
-    /// The window that a server has stated for a model.
+    /// Returns the window that a server has stated for a model.
     pub(super) fn found(&self, provider: &str, model: &str) -> Option<ServedWindow> {
         let lookups = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let lookup = lookups.get(&(provider.to_owned(), model.to_owned()))?;
@@ -81,7 +82,7 @@ impl WindowLookup {
             if state.is_settled {
                 return;
             }
-            // Counted before the answer: a lookup that is dropped counts too.
+            // Counted before the answer: a dropped lookup counts too.
             state.tries += 1;
             state.found
         };
@@ -101,25 +102,25 @@ impl WindowLookup {
     }
 }
 
-/// A server that does not answer, or not yet.
+/// Error of a server that does not answer, or not yet.
 struct Unanswered;
 
-/// The server of a model, ready to be asked.
+/// Server of a model, with all parameters of a lookup.
 struct ModelServer {
     client: Client,
     headers: Vec<(String, SecretString)>,
     dialect: &'static str,
-    /// Address of requests, with its version.
+    /// URL of requests, with its version.
     base: String,
     model: String,
-    /// True for a provider's own service, which has no other addresses than those of its dialect.
+    /// True for a provider's own service, which has only the URLs of its dialect.
     is_hosted: bool,
-    /// True if name or port say that it is Ollama.
+    /// True if name or port are Ollama's.
     is_ollama: bool,
 }
 
 impl Registry {
-    /// Asks for the window of a model, unless it is known or was asked for.
+    /// Looks the window of a model up, unless it is known or was looked up.
     pub(super) async fn look_up_window(&self, choice: &ModelChoice) {
         let provider = choice.provider.as_deref().unwrap_or(DEMO);
         let model = choice.model.as_deref().unwrap_or_default();
@@ -140,14 +141,14 @@ impl Registry {
         tracing::debug!(provider, model, ?window, "asked for the window");
     }
 
-    /// Says whether table or configuration have the window of a model.
+    /// Returns true if table or configuration have the window of a model.
     fn has_window(&self, provider: &str, model: &str) -> bool {
         let catalogue = self.catalogue();
         let spec = catalogue.find(Some(provider), model);
         spec.is_some_and(|spec| spec.context_window.is_some())
     }
 
-    /// The server of a model; none if its key is missing, or a command has yet to print it.
+    /// Returns the server of a model; none if its key is missing or not yet printed.
     fn model_server(&self, provider: &str, model: &str) -> Option<ModelServer> {
         let reachable = self.reach(provider).ok()?;
         let key = match &reachable.key {
@@ -173,7 +174,7 @@ impl Registry {
 }
 
 impl ModelServer {
-    /// Asks for the window, at one address after the other until one tells it.
+    /// Asks for the window, at one URL after the other until one states it.
     async fn window(&self) -> Result<Option<ServedWindow>, Unanswered> {
         if matches!(self.dialect, "messages" | "gemini") {
             let own = self.own_address().ok_or(Unanswered)?;
@@ -194,7 +195,7 @@ impl ModelServer {
         }
         let kind = match entry.map_or(ServerKind::Unknown, server_kind) {
             ServerKind::Unknown if self.is_ollama => ServerKind::Ollama,
-            // What is not llama.cpp's is what the server offers.
+            // The window of any other server is in its list.
             ServerKind::Unknown if stated.is_some() => ServerKind::Listing,
             kind => kind,
         };
@@ -208,7 +209,7 @@ impl ModelServer {
         Ok(found.or(stated))
     }
 
-    /// Tries one kind of server after the other; only Ollama is sent something.
+    /// Tries one type of server after the other; only Ollama gets a POST.
     async fn any_kind(&self) -> Option<ServedWindow> {
         if let Some(window) = self.props().await {
             return Some(window);
@@ -228,19 +229,19 @@ impl ModelServer {
         }
     }
 
-    /// llama.cpp.
+    /// Asks llama.cpp.
     async fn props(&self) -> Option<ServedWindow> {
         let props = self.look("/props", None).await?;
         props_window(&props)
     }
 
-    /// LM Studio, whose own list knows which models are loaded.
+    /// Asks LM Studio, whose own list has the loaded models.
     async fn lm_studio(&self) -> Option<ServedWindow> {
         let list = self.look("/api/v0/models", None).await?;
         entry_window(entry(&list, &self.model)?)
     }
 
-    /// Ollama: a parameter of the model, then what is loaded, then what the model can have.
+    /// Asks Ollama: a parameter of the model, then the loaded window, then the largest.
     async fn ollama(&self) -> Option<ServedWindow> {
         let question = json!({"model": self.model});
         let shown = self.look("/api/show", Some(&question)).await;
@@ -253,13 +254,13 @@ impl ModelServer {
         loaded.or(shown)
     }
 
-    /// Ollama's list of loaded models; none if the server is not Ollama.
+    /// Returns Ollama's list of loaded models; none if the server is not Ollama.
     async fn running(&self) -> Option<Value> {
         let running = self.look("/api/ps", None).await?;
         is_running_list(&running).then_some(running)
     }
 
-    /// The address of the model's own entry.
+    /// Returns the URL of the model's own entry.
     fn own_address(&self) -> Option<String> {
         let mut url = Url::parse(&format!("{}/models", self.base)).ok()?;
         let name = self.model.strip_prefix("models/").unwrap_or(&self.model);
@@ -267,7 +268,7 @@ impl ModelServer {
         Some(url.into())
     }
 
-    /// The address without its version: servers have further addresses beside their dialect's.
+    /// Returns the URL without its version, for paths outside of the dialect.
     fn root(&self) -> &str {
         match self.base.rsplit_once('/') {
             Some((root, _)) if ends_in_version(&self.base) => root,
@@ -275,17 +276,17 @@ impl ModelServer {
         }
     }
 
-    /// The document at a path beside the dialect's, if there is one.
+    /// Reads the document at a path outside of the dialect, if there is one.
     async fn look(&self, path: &str, body: Option<&Value>) -> Option<Value> {
         let address = format!("{}{path}", self.root());
         read(&self.client, &address, &self.headers, body).await.ok()
     }
 
-    /// The document at an address of the dialect; none if the server has none there.
+    /// Reads the document at a URL of the dialect; none if the server has none there.
     async fn ask(&self, address: &str) -> Result<Option<Value>, Unanswered> {
         match read(&self.client, address, &self.headers, None).await {
             Ok(document) => Ok(Some(document)),
-            // A key may be typed anew, and a server that starts says so with a status.
+            // The user may enter another key, and a starting server answers with such a status.
             Err(NoDocument::Nobody(_) | NoDocument::Status(401 | 403 | 429 | 502..=504)) => {
                 Err(Unanswered)
             }

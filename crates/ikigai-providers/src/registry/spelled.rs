@@ -1,4 +1,4 @@
-//! Requests as dialects spell them, for people who want to see what is sent. Needs no key.
+//! Encoded requests for inspection. Needs no key.
 
 use ikigai_core::Request;
 use ikigai_core::settings::ModelChoice;
@@ -10,8 +10,10 @@ use crate::dialects;
 use crate::presets::{COMPATIBLE, preset};
 
 impl Registry {
-    /// The body of a request to the model that settings name. In the dialect of its provider this is
-    /// what is sent, byte for byte; in another one, what would be sent to a server that speaks it.
+    /// Returns the body of a request to the model of the settings.
+    ///
+    /// In the dialect of its provider this is the sent body, byte for byte; in another one, the
+    /// body for a server of that dialect.
     pub fn spelled(
         &self,
         choice: &ModelChoice,
@@ -41,7 +43,7 @@ impl Registry {
         })
     }
 
-    /// The dialect of this name; `own` is that of the provider that settings name.
+    /// Returns the dialect of a name; `own` means that of the settings' provider.
     pub fn dialect(&self, name: &str, choice: &ModelChoice) -> Option<&'static dyn Dialect> {
         let own = self.dialect_of(choice.provider.as_deref().unwrap_or_default());
         dialects::by_name(if name == "own" { own } else { name })

@@ -1,4 +1,4 @@
-//! Keys that are typed, and servers that are found.
+//! Typed keys and local servers.
 
 use std::sync::PoisonError;
 
@@ -15,7 +15,7 @@ impl Registry {
         provider: &str,
         key: &TypedKey,
     ) -> Result<KeptKey, KeyError> {
-        // Known before it is sent, so that whatever repeats it is blanked.
+        // Recorded before it is sent, so that every echo of it is redacted.
         self.remember(key);
         let file = self.credentials.as_deref().ok_or(KeyError::NoFile)?;
         let models = self.try_key(provider, key).await?;
@@ -39,7 +39,7 @@ impl Registry {
         typed.push(key.secret().clone());
     }
 
-    /// How many models the provider lists for this key.
+    /// Returns the number of models that the provider lists for this key.
     async fn try_key(&self, provider: &str, key: &TypedKey) -> Result<usize, KeyError> {
         let unknown = || KeyError::NoProvider(provider.to_owned());
         let is_configured = self.configured.contains_key(provider);
@@ -60,7 +60,7 @@ impl Registry {
         listed(&answer).ok_or_else(|| KeyError::of(provider, no_list()))
     }
 
-    /// What is looked at before the file of keys, if something is there.
+    /// Returns the source of the key that takes precedence over the file, if any.
     fn before_file(&self, provider: &str) -> Option<String> {
         let config = self.configured.get(provider);
         let own = config.and_then(|config| config.key_env.as_deref());

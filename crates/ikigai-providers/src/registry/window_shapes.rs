@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::catalogue::PLAUSIBLE_WINDOWS;
 
-/// Fields with the window that a server has set up, best first.
+/// Fields with the window that a server has loaded, best first.
 const LOADED: &[&str] = &["/loaded_context_length", "/meta/n_ctx", "/n_ctx"];
 
 /// Fields with the window that a server states for a model, best first.
@@ -18,10 +18,10 @@ const STATED: &[&str] = &[
     "/metadata/context_length",
 ];
 
-/// The field with the window that a model was trained with, which its server may not offer.
+/// Field with the window of a model's training, which its server may not offer.
 const TRAINED: &str = "/meta/n_ctx_train";
 
-/// Fields with the longest answer of a model.
+/// Fields with the output limit of a model.
 const OUTPUTS: &[&str] = &[
     "/outputTokenLimit",
     "/top_provider/max_completion_tokens",
@@ -32,11 +32,11 @@ const OUTPUTS: &[&str] = &[
 /// Limits of a model as its server states them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ServedWindow {
-    /// Tokens that the model takes and gives together.
+    /// Input and output tokens together.
     pub(super) tokens: u64,
-    /// Longest answer, if the server states it.
+    /// Output limit, if the server states it.
     pub(super) max_output: Option<u64>,
-    /// True if the server can still set up a smaller window, when it loads the model.
+    /// True if the server can still load the model with a smaller window.
     pub(super) is_provisional: bool,
 }
 
@@ -50,18 +50,18 @@ impl ServedWindow {
     }
 }
 
-/// Software of a model server, as far as its list of models tells.
+/// Software of a model server, as far as its list of models shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ServerKind {
     LlamaCpp,
     LmStudio,
     Ollama,
-    /// A server that states all it has in its list.
+    /// A server whose list has all it knows.
     Listing,
     Unknown,
 }
 
-/// A plausible number of tokens. Texts, fractions and negative numbers are none.
+/// Reads a plausible number of tokens; none for texts, fractions and negative numbers.
 fn tokens(value: Option<&Value>) -> Option<u64> {
     let value = value?;
     let whole = || {
@@ -72,9 +72,9 @@ fn tokens(value: Option<&Value>) -> Option<u64> {
     tokens.filter(|tokens| PLAUSIBLE_WINDOWS.contains(tokens))
 }
 
-/// The entry of a model in a list of models.
+/// Returns the entry of a model in a list of models.
 ///
-/// A server with a single model answers with it whatever name it is asked for.
+/// A server with a single model serves it under any name.
 pub(super) fn entry<'a>(list: &'a Value, model: &str) -> Option<&'a Value> {
     let entries = list.get("data").or_else(|| list.get("models"))?;
     let entries = entries.as_array()?;
@@ -96,7 +96,7 @@ fn is_named(entry: &Value, model: &str) -> bool {
     names.into_iter().any(|name| bare(name) == bare(model))
 }
 
-/// Limits in the entry of a model.
+/// Returns the limits in the entry of a model.
 pub(super) fn entry_window(entry: &Value) -> Option<ServedWindow> {
     let at = |paths: &[&str]| paths.iter().find_map(|path| tokens(entry.pointer(path)));
     let loaded = at(LOADED);
@@ -109,7 +109,7 @@ pub(super) fn entry_window(entry: &Value) -> Option<ServedWindow> {
     let trained = || tokens(entry.pointer(TRAINED));
     let window = loaded.or(stated).or_else(trained)?;
     let whole = |path: &&str| entry.pointer(path)?.as_u64();
-    // Elsewhere `max_tokens` can mean anything; Anthropic states it with the input.
+    // In other lists `max_tokens` can mean anything; Anthropic states it with the input.
     let by_anthropic = || entry.get("max_input_tokens").and(whole(&"/max_tokens"));
     let max_output = OUTPUTS.iter().find_map(whole).or_else(by_anthropic);
     Some(ServedWindow {
@@ -119,7 +119,7 @@ pub(super) fn entry_window(entry: &Value) -> Option<ServedWindow> {
     })
 }
 
-/// The software that the entry of a model tells.
+/// Returns the software that the entry of a model shows.
 pub(super) fn server_kind(entry: &Value) -> ServerKind {
     match entry.get("owned_by").and_then(Value::as_str) {
         Some("llamacpp") => ServerKind::LlamaCpp,
@@ -131,7 +131,7 @@ pub(super) fn server_kind(entry: &Value) -> ServerKind {
     }
 }
 
-/// The window of llama.cpp's `/props`: what one slot has.
+/// Returns the window of llama.cpp's `/props`: that of one slot.
 pub(super) fn props_window(props: &Value) -> Option<ServedWindow> {
     let places = ["/default_generation_settings/n_ctx", "/n_ctx"];
     let mut places = places.iter();
@@ -139,19 +139,19 @@ pub(super) fn props_window(props: &Value) -> Option<ServedWindow> {
     window.map(ServedWindow::of)
 }
 
-/// Says whether a document is Ollama's `/api/ps`.
+/// Returns true if a document is Ollama's `/api/ps`.
 pub(super) fn is_running_list(document: &Value) -> bool {
     document.get("models").is_some_and(Value::is_array)
 }
 
-/// The window of a model that Ollama's `/api/ps` lists as loaded.
+/// Returns the window of a model that Ollama's `/api/ps` lists as loaded.
 pub(super) fn running_window(running: &Value, model: &str) -> Option<ServedWindow> {
     let mut models = running.get("models")?.as_array()?.iter();
     let named = models.find(|entry| is_named(entry, model))?;
     tokens(named.get("context_length")).map(ServedWindow::of)
 }
 
-/// The window of Ollama's `/api/show`: its parameter `num_ctx`, else what the model can have.
+/// Returns the window of Ollama's `/api/show`: its parameter `num_ctx`, else the largest.
 pub(super) fn shown_window(shown: &Value) -> Option<ServedWindow> {
     let info = shown.get("model_info").and_then(Value::as_object);
     let architecture = info.and_then(|info| info.get("general.architecture")?.as_str());

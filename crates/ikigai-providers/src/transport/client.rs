@@ -1,4 +1,4 @@
-//! The HTTP clients that all requests share, each built when it is first needed.
+//! HTTP clients that all requests share, each built on first use.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -14,19 +14,19 @@ use rustls::{ClientConfig, RootCertStore};
 use super::Deadlines;
 use crate::small_file;
 
-/// All roots that browsers trust are a quarter of a megabyte.
+/// Largest file of certificates; all roots of browsers have a quarter of a megabyte.
 const MOST_ROOT_BYTES: u64 = 4 << 20;
 
 /// Connections to providers. Cheap to make and to clone; clones share their connections.
 #[derive(Clone, Debug)]
 pub struct Client {
     deadlines: Deadlines,
-    /// Certificates that are trusted beside the usual ones.
+    /// File of additional trusted certificates.
     trusted: Option<PathBuf>,
     shared: Arc<Shared>,
 }
 
-/// An error is kept as well: what cannot be built once cannot be built later.
+/// Clients, built once. Errors are stored too: a retry would fail again.
 #[derive(Debug, Default)]
 struct Shared {
     local: OnceLock<Result<reqwest::Client, String>>,
@@ -34,7 +34,7 @@ struct Shared {
 }
 
 impl Client {
-    /// A client that keeps these deadlines. It opens and reads nothing yet.
+    /// Makes a client with these deadlines. It opens and reads nothing yet.
     pub fn new(deadlines: Deadlines) -> Self {
         Self {
             deadlines,
@@ -43,14 +43,15 @@ impl Client {
         }
     }
 
-    /// A client that keeps these deadlines and trusts what this one trusts.
+    /// Returns a client with these deadlines and the same trusted certificates.
     #[must_use]
     pub fn with_deadlines(&self, deadlines: Deadlines) -> Self {
         Self::new(deadlines).trusting(self.trusted.clone())
     }
 
-    /// A client that trusts also the certificates in this file, such as a company's own. It is read
-    /// when the first connection needs it.
+    /// Returns a client that also trusts the certificates in this file, such as a company's.
+    ///
+    /// The first connection that needs it reads the file.
     #[must_use]
     pub fn trusting(&self, file: Option<PathBuf>) -> Self {
         Self {
@@ -60,12 +61,12 @@ impl Client {
         }
     }
 
-    /// How long its servers may be silent.
+    /// Returns the deadlines.
     pub fn deadlines(&self) -> Deadlines {
         self.deadlines
     }
 
-    /// The connections for an address.
+    /// Returns the connections for a URL.
     pub(super) fn to(&self, url: &Url) -> Result<reqwest::Client, String> {
         let built = if is_local(url) {
             self.shared.local.get_or_init(|| self.build_local())
@@ -75,8 +76,9 @@ impl Client {
         built.clone()
     }
 
-    /// For plain HTTP on this machine: no proxy could reach it, and no certificate is checked, so
-    /// that the roots need not be read.
+    /// Builds the client for plain HTTP on this machine.
+    ///
+    /// It uses no proxy, and checks no certificates, so it does not load the roots.
     fn build_local(&self) -> Result<reqwest::Client, String> {
         self.build(RootCertStore::empty(), reqwest::ClientBuilder::no_proxy)
     }
@@ -133,7 +135,7 @@ fn add_certificates(file: &Path, roots: &mut RootCertStore) -> Result<(), String
     }
 }
 
-/// Says whether an address is one of plain HTTP on this machine.
+/// Returns true for a URL of plain HTTP on this machine.
 pub(super) fn is_local(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let host = host.trim_start_matches('[').trim_end_matches(']');

@@ -1,4 +1,4 @@
-//! One answer from its first try to its last: a state machine that can be left at any wait.
+//! One request with all its attempts: a state machine that can be dropped at any wait.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -23,40 +23,41 @@ use crate::dialect::{Decoder, Dialect};
 use crate::retry::{self, Policy};
 use crate::sse::{Frame, Sse};
 
-/// How much of a refusal, or of what is no stream, is read: more than any provider has to say.
+/// Largest part of a refusal, or of a body that is no stream, that is read.
 const MOST_REFUSAL_BYTES: usize = 64 << 10;
 
-/// The longest answer in bytes, event wrappers included: a hundred times what the longest answer of
-/// any model takes, so that only a server gone mad reaches it.
+/// Largest response in bytes, event wrappers included.
+///
+/// It is a hundred times the longest response of any model, so only a broken server reaches it.
 const MOST_ANSWER_BYTES: usize = 256 << 20;
 
-/// How long a caller that was away is given to see what came meanwhile.
+/// Time for a late caller to read data that arrived meanwhile.
 const LAST_LOOK: Duration = Duration::from_secs(1);
 
-/// One request and its answer, over all tries.
+/// One request and its response, over all attempts.
 pub(super) struct Exchange {
     client: Client,
     server: String,
     dialect: &'static dyn Dialect,
-    /// What every try sends, or why nothing can be sent.
+    /// Request of every attempt, or the reason why there is none.
     request: Result<Request, ProviderError>,
     secrets: Arc<Secrets>,
     policy: Policy,
     random: u64,
-    /// The longest answer in bytes of content.
+    /// Largest response in bytes of content.
     content_limit: usize,
-    /// Number of the try, from 1.
+    /// Number of the attempt, from 1.
     attempt: u32,
-    /// Some of this try's answer has been handed out.
+    /// True if a part of this attempt's response has been returned.
     shown: bool,
-    /// What has been read and not yet been handed out; it goes before the state is looked at.
+    /// Deltas that are read and not yet returned; they precede the state.
     queue: VecDeque<Delta>,
     state: State,
-    /// The body of a finished answer, not yet read to its end.
+    /// Body of a finished response, not yet read to its end.
     rest: Option<reqwest::Response>,
 }
 
-/// Every wait keeps here what it waits for, so that a dropped future of `next` loses nothing.
+/// State of an exchange; it holds every pending wait, so a dropped `next` loses nothing.
 enum State {
     Begin,
     Connecting {
@@ -80,16 +81,16 @@ struct Reading {
     response: reqwest::Response,
     sse: Sse,
     decoder: Box<dyn Decoder>,
-    /// The first bytes, while there is no frame: they tell what it is that is no stream.
+    /// First bytes before any frame, to explain a body that is no stream.
     head: Vec<u8>,
     has_frames: bool,
     bytes: usize,
     content_bytes: usize,
     content_limit: usize,
-    /// When the silence is too long; none while nobody waits.
+    /// Deadline of the silence; none while no caller waits.
     until: Option<Instant>,
     looked_again: bool,
-    /// For the diagnostics log, if somebody asked for it.
+    /// Copy for the diagnostics log, if that is enabled.
     kept: Option<Kept>,
 }
 
@@ -108,7 +109,7 @@ impl Answer for Exchange {
     }
 }
 
-/// The longest silence of an answer: a pause before a try, and the wait for its answer or refusal.
+/// Returns the longest silence of a response: a pause, and the wait for its head or refusal.
 pub(crate) fn longest_silence(deadlines: Deadlines, policy: &Policy) -> Duration {
     let answer = deadlines.first_byte.max(deadlines.idle);
     PATIENCE.max(answer + deadlines.refusal + policy.longest_asked)
@@ -212,7 +213,7 @@ impl Exchange {
         }
     }
 
-    /// Looks at the head of an answer: is it one?
+    /// Examines the head of a response: a stream, or a refusal.
     fn look_at(&self, response: reqwest::Response) -> State {
         journal::head(&response, &self.server, &self.secrets);
         let status = response.status().as_u16();
@@ -238,7 +239,7 @@ impl Exchange {
         }
     }
 
-    /// Takes in what the body brought: bytes, its end, or a failure.
+    /// Handles the outcome of a read: bytes, the end, or a failure.
     fn take_in(&mut self, outcome: Result<impl AsRef<[u8]>, Ending>) -> State {
         let State::Reading(mut reading) = mem::replace(&mut self.state, State::Over) else {
             return State::Over;
@@ -265,7 +266,7 @@ impl Exchange {
         State::Failed(failed)
     }
 
-    /// Ends an answer whose body has ended.
+    /// Ends a response whose body has ended.
     fn end(&mut self, reading: Reading) -> State {
         if reading.has_frames {
             return self.finish(reading, None);
@@ -277,7 +278,7 @@ impl Exchange {
         }
     }
 
-    /// Ends an answer at its terminal event, which the end of the body follows.
+    /// Ends a response at its terminal event, before the end of the body.
     fn finish_early(&mut self, reading: Reading) -> State {
         let Reading {
             response,
@@ -289,8 +290,10 @@ impl Exchange {
         self.finish_decoder(decoder, bytes, None)
     }
 
-    /// Asks the decoder for the whole answer. It may have it even if the connection broke: then
-    /// only what nobody needs was lost. Else `broken` says better than the decoder why.
+    /// Gets the whole response from the decoder.
+    ///
+    /// It may be complete even if the connection broke: then only unneeded bytes were lost. Else
+    /// `broken` is a better error than the decoder's.
     fn finish(&mut self, reading: Reading, broken: Option<ProviderError>) -> State {
         self.finish_decoder(reading.decoder, reading.bytes, broken)
     }
@@ -320,7 +323,7 @@ impl Exchange {
         else {
             return failure::empty(&self.server);
         };
-        // Before anything is quoted from it: half a key would not be found any more.
+        // Before anything is quoted: half a key would not be recognised.
         let text = self.secrets.hide_in(&body);
         journal::refusal(&text);
         let content_type = header(&response, &CONTENT_TYPE);
@@ -340,7 +343,7 @@ impl Exchange {
         })
     }
 
-    /// Decides whether a failure is the last word.
+    /// Decides if a failure is final.
     fn settle(&mut self) -> Option<Result<Delta, ProviderError>> {
         let State::Failed(mut error) = mem::replace(&mut self.state, State::Over) else {
             return None;
@@ -368,16 +371,16 @@ impl Exchange {
     }
 }
 
-/// Why no more bytes come.
+/// Reason for the end of the bytes.
 enum Ending {
-    /// The body is at its end.
+    /// The body is complete.
     Whole,
     Silent,
     Broken(reqwest::Error),
 }
 
 impl Reading {
-    /// Waits for bytes. The time counts from when somebody began to wait for them.
+    /// Waits for bytes. The time limit counts from the caller's first wait.
     async fn chunk(&mut self, idle: Duration) -> Result<impl AsRef<[u8]> + use<>, Ending> {
         let now = Instant::now();
         let mut until = *self.until.get_or_insert(now + idle);
@@ -428,7 +431,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Takes in what the end of the body left open. If that cannot be read, the body was cut.
+    /// Decodes the incomplete rest at the end of the body. If that fails, the body was cut.
     fn push_last(&mut self, queue: &mut VecDeque<Delta>) -> Result<(), ProviderError> {
         let last: Option<Frame> = mem::take(&mut self.sse)
             .end()
@@ -448,7 +451,7 @@ impl Reading {
     }
 }
 
-/// Reads on in the body of a refusal; false if that is all there will be.
+/// Reads more of the body of a refusal; returns false at its end.
 async fn read_more(response: &mut reqwest::Response, body: &mut Vec<u8>, until: Instant) -> bool {
     let Ok(Ok(Some(bytes))) = timeout_at(until, response.chunk()).await else {
         return false;

@@ -1,4 +1,4 @@
-//! What went wrong, in words that a person can act on.
+//! Failures of the transport, in words for users.
 
 use std::error::Error;
 use std::io;
@@ -14,7 +14,7 @@ use crate::dialects::overflow;
 use crate::retry::{self, Asked};
 use crate::sse::SseError;
 
-/// A request could not be sent, or no head of an answer came.
+/// Makes the error for a request that got no head of a response.
 pub(super) fn sending(server: &str, error: &reqwest::Error, connect: Duration) -> ProviderError {
     if error.is_timeout() {
         let within = words::time(connect);
@@ -28,7 +28,7 @@ pub(super) fn sending(server: &str, error: &reqwest::Error, connect: Duration) -
             FailureKind::Connection,
             format!("cannot agree on a secure connection with {server}: {tls}"),
         );
-        // Certificates and protocols are the same a second later.
+        // Certificates and protocols do not change within seconds.
         failure.should_retry = Some(false);
         return failure;
     }
@@ -53,7 +53,7 @@ pub(super) fn sending(server: &str, error: &reqwest::Error, connect: Duration) -
     ProviderError::new(FailureKind::Connection, message)
 }
 
-/// The head of the answer did not come in time.
+/// Makes the error for a missing head of the response.
 pub(super) fn no_answer(server: &str, within: Duration) -> ProviderError {
     let within = words::time(within);
     ProviderError::new(
@@ -62,7 +62,7 @@ pub(super) fn no_answer(server: &str, within: Duration) -> ProviderError {
     )
 }
 
-/// The next piece of the answer did not come in time.
+/// Makes the error for a timeout between two pieces of the response.
 pub(super) fn silent(server: &str, idle: Duration) -> ProviderError {
     let idle = words::time(idle);
     ProviderError::new(
@@ -71,7 +71,7 @@ pub(super) fn silent(server: &str, idle: Duration) -> ProviderError {
     )
 }
 
-/// The connection broke while the answer came.
+/// Makes the error for a connection that broke during the response.
 pub(super) fn broken(server: &str, error: &reqwest::Error) -> ProviderError {
     let cause = cause(error);
     let message = format!("the connection to {server} broke in the middle of the answer: {cause}");
@@ -83,7 +83,7 @@ pub(super) fn broken(server: &str, error: &reqwest::Error) -> ProviderError {
     ProviderError::new(kind, message)
 }
 
-/// The body ended inside an event.
+/// Makes the error for a body that ended inside an event.
 pub(super) fn cut_inside_event() -> ProviderError {
     ProviderError::new(
         FailureKind::CutOff,
@@ -91,7 +91,7 @@ pub(super) fn cut_inside_event() -> ProviderError {
     )
 }
 
-/// There is no body at all.
+/// Makes the error for a response without a body.
 pub(super) fn empty(server: &str) -> ProviderError {
     ProviderError::new(
         FailureKind::CutOff,
@@ -99,12 +99,12 @@ pub(super) fn empty(server: &str) -> ProviderError {
     )
 }
 
-/// The stream itself cannot be read.
+/// Makes the error for a stream that cannot be parsed.
 pub(super) fn unreadable(error: SseError) -> ProviderError {
     ProviderError::new(FailureKind::Malformed, error.to_string())
 }
 
-/// The content of the answer exceeds its limit.
+/// Makes the error for a response whose content exceeds its limit.
 pub(super) fn endless(most_bytes: usize) -> ProviderError {
     ProviderError::new(
         FailureKind::Malformed,
@@ -112,7 +112,7 @@ pub(super) fn endless(most_bytes: usize) -> ProviderError {
     )
 }
 
-/// The stream exceeds the limit for events of any kind.
+/// Makes the error for a stream that exceeds the limit for events of any type.
 pub(super) fn endless_stream(most_bytes: usize) -> ProviderError {
     ProviderError::new(
         FailureKind::Malformed,
@@ -120,8 +120,9 @@ pub(super) fn endless_stream(most_bytes: usize) -> ProviderError {
     )
 }
 
-/// Says whether an answer of this content type is worth reading as a stream. Small servers forget
-/// the type or send a general one.
+/// Returns true if a response of this content type can be a stream.
+///
+/// Small servers omit the type or send a general one.
 pub(super) fn may_be_stream(content_type: Option<&str>) -> bool {
     matches!(
         essence(content_type).as_str(),
@@ -160,7 +161,7 @@ pub(super) fn no_stream(
     Some(error)
 }
 
-/// An answer whose status is not 200.
+/// A response whose status is not 200.
 pub(super) struct Refusal<'a> {
     pub(super) server: &'a str,
     pub(super) dialect: &'a dyn Dialect,
@@ -171,7 +172,7 @@ pub(super) struct Refusal<'a> {
     pub(super) text: &'a str,
 }
 
-/// Explains a refusal: the provider's words if it has any, else what the status says.
+/// Explains a refusal: with the provider's words if it has any, else by the status.
 pub(super) fn refused(refusal: &Refusal<'_>) -> ProviderError {
     let status = refusal.status.as_u16();
     let bare = format!(
@@ -195,13 +196,13 @@ pub(super) fn refused(refusal: &Refusal<'_>) -> ProviderError {
     };
     explain(refusal.dialect, text, &mut error);
     if error.kind != FailureKind::TooLong {
-        // Gateways refuse in plain words too.
+        // Gateways also refuse in plain text.
         overflow::recognise(&Value::Null, &mut error);
     }
     error
 }
 
-/// Lets the dialect read the body, if it is JSON that speaks of an error.
+/// Reads the body with the dialect, if it is JSON with an error.
 fn explain(dialect: &dyn Dialect, text: &str, error: &mut ProviderError) {
     let Ok(body) = serde_json::from_str::<Value>(text) else {
         return;
@@ -218,25 +219,25 @@ fn explain(dialect: &dyn Dialect, text: &str, error: &mut ProviderError) {
 
 fn status_words(status: StatusCode) -> String {
     match (status.as_u16(), status.canonical_reason()) {
-        // No standard knows it, but several providers use it.
+        // This status is in no standard, but several providers use it.
         (529, _) => "529 Overloaded".to_owned(),
         (number, Some(reason)) => format!("{number} {reason}"),
         (number, None) => number.to_string(),
     }
 }
 
-/// The media type without its parameters, in lower case; empty if there is none.
+/// Returns the media type without its parameters, in lower case; empty if there is none.
 fn essence(content_type: Option<&str>) -> String {
     let essence = content_type.unwrap_or_default().split(';').next();
     essence.unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// An address without what may be secret in it.
+/// Returns a URL without parts that may be secret.
 fn without_query(location: &str) -> String {
     if let Ok(mut url) = Url::parse(location) {
         url.set_query(None);
         url.set_fragment(None);
-        // Both fail only for addresses that cannot have a user.
+        // Both fail only for URLs that cannot have a user.
         let _ = url.set_username("");
         let _ = url.set_password(None);
         return url.to_string();
@@ -245,11 +246,11 @@ fn without_query(location: &str) -> String {
     words::clean(location.get(..end).unwrap_or_default())
 }
 
-/// An error and all that caused it.
+/// Returns an error and all its causes.
 fn chain(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
     let first: &(dyn Error + 'static) = error;
     std::iter::successors(Some(first), |&error| {
-        // The source of an input error is that of the error inside it, which would be skipped.
+        // The source of an I/O error is that of the error inside it, which would be skipped.
         let wrapped = error.downcast_ref().and_then(io::Error::get_ref);
         match wrapped {
             Some(inner) => Some(inner),
@@ -271,7 +272,7 @@ fn find_tls(error: &reqwest::Error) -> Option<&rustls::Error> {
     chain(error).find_map(|cause| cause.downcast_ref())
 }
 
-/// The innermost cause in a few words. Never the outermost: that one tells the whole address.
+/// Returns the innermost cause in a few words; the outermost would show the whole URL.
 fn cause(error: &reqwest::Error) -> String {
     match find_io(error) {
         Some(io::ErrorKind::ConnectionRefused) => return "connection refused".to_owned(),

@@ -1,4 +1,4 @@
-//! Reading a small JSON document of a server, such as its list of models.
+//! Reads small JSON documents of a server, such as its list of models.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -9,26 +9,26 @@ use serde_json::Value;
 
 use super::Client;
 
-/// Most bytes of a document: the longest list of models that is known has a third of this.
+/// Largest document: the longest known list of models has a third of this.
 const MOST_BYTES: usize = 4 << 20;
 
-/// Why there is no document.
+/// Error of reading a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NoDocument {
     /// The server refuses with this status.
     Status(u16),
     /// No server answers.
     Nobody(String),
-    /// The answer is no JSON document, or too long.
+    /// The answer is no JSON document, or too large.
     Unreadable(String),
 }
 
-/// The document at an address, if there is one within the deadline.
+/// Returns the document at a URL, if there is one within the deadline.
 pub(crate) async fn fetch(client: &Client, url: &str, deadline: Duration) -> Option<Value> {
     fetch_with(client, url, &[], deadline).await.ok()
 }
 
-/// The document at an address that is asked for with these headers.
+/// Returns the document at a URL, requested with these headers.
 pub(crate) async fn fetch_with(
     client: &Client,
     url: &str,
@@ -40,7 +40,7 @@ pub(crate) async fn fetch_with(
     read.await.map_err(late)?
 }
 
-/// Reads the document that a server sends for a GET, or for a POST if there is a body.
+/// Reads the document that a server sends for a GET, or for a POST with a body.
 ///
 /// Has no deadline: the caller sets one.
 pub(crate) async fn read(

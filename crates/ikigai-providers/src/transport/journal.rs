@@ -1,5 +1,6 @@
-//! What the diagnostics log is told of an exchange. Words of people, models and providers are told
-//! under a target of their own, which somebody has to ask for.
+//! Diagnostics log of exchanges.
+//!
+//! Texts of users, models and providers have a separate target, which must be enabled.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,19 +13,19 @@ use super::words::{self, Secrets};
 use crate::answer::ProviderError;
 use crate::dialect::Dialect;
 
-/// The target of bodies, headers and providers' words.
+/// Target of bodies, headers and providers' texts.
 pub const BODIES: &str = "ikigai_providers::bodies";
 
-/// How much of an answer is told: more than a model says at once, less than a server gone mad.
+/// Largest logged part of a response: above usual responses, below runaway ones.
 const MOST_ANSWER_BYTES: usize = 1 << 20;
 
-/// Names under which providers number their answers; support asks for it.
+/// Headers with the providers' request ids; support asks for them.
 const NUMBERS: [&str; 3] = ["request-id", "x-request-id", "x-goog-request-id"];
 
-/// Headers of answers that are as good as a key.
+/// Response headers that are as secret as a key.
 const SECRET_ANSWERS: [&str; 2] = ["set-cookie", "www-authenticate"];
 
-/// A request is sent.
+/// Logs a request that is sent.
 pub(super) fn sending(request: &Request, dialect: &dyn Dialect, attempt: u32, secrets: &Secrets) {
     let server = words::server(request.url().as_str());
     let body = request.body().and_then(reqwest::Body::as_bytes);
@@ -39,7 +40,7 @@ pub(super) fn sending(request: &Request, dialect: &dyn Dialect, attempt: u32, se
     }
 }
 
-/// The head of an answer has come.
+/// Logs the head of a response.
 pub(super) fn head(response: &Response, server: &str, secrets: &Secrets) {
     let status = response.status().as_u16();
     let number = NUMBERS.iter().find_map(|name| {
@@ -55,12 +56,14 @@ pub(super) fn head(response: &Response, server: &str, secrets: &Secrets) {
     }
 }
 
-/// An answer is whole.
+/// Logs a complete response.
 pub(super) fn finished(server: &str, bytes: usize) {
     debug!(server, bytes, "the answer is whole");
 }
 
-/// A try failed; `pause` is that before the next. What the provider said may quote the request.
+/// Logs a failed attempt; `pause` precedes the next one.
+///
+/// The provider's message may quote the request.
 pub(super) fn failed(server: &str, error: &ProviderError, attempt: u32, pause: Option<Duration>) {
     let kind = format!("{:?}", error.kind);
     let status = error.status.unwrap_or_default();
@@ -69,20 +72,21 @@ pub(super) fn failed(server: &str, error: &ProviderError, attempt: u32, pause: O
     trace!(target: BODIES, message = error.message, "what failed");
 }
 
-/// The body of a refusal, in which secrets are hidden already.
+/// Logs the body of a refusal, which is already redacted.
 pub(super) fn refusal(body: &str) {
     trace!(target: BODIES, body, "refusal");
 }
 
-/// Keeps an answer as it comes, and tells it when it ends, however that is. As a whole: a secret
-/// that is cut in two by the way in which bytes arrive would not be found.
+/// Copy of a response, which is logged as a whole when it ends.
+///
+/// Redaction needs the whole: a secret may be split between two reads.
 pub(super) struct Kept {
     bytes: Vec<u8>,
     secrets: Arc<Secrets>,
 }
 
 impl Kept {
-    /// Begins to keep, if somebody asked for it.
+    /// Starts a copy, if the log is enabled.
     pub(super) fn begin(secrets: &Arc<Secrets>) -> Option<Self> {
         is_told().then(|| Self {
             bytes: Vec::new(),
@@ -90,7 +94,7 @@ impl Kept {
         })
     }
 
-    /// Takes in more of the answer.
+    /// Adds more of the response.
     pub(super) fn add(&mut self, bytes: &[u8]) {
         let room = MOST_ANSWER_BYTES - self.bytes.len();
         self.bytes.extend(bytes.iter().take(room));
@@ -101,7 +105,7 @@ impl Kept {
         if self.bytes.len() < MOST_ANSWER_BYTES {
             return body;
         }
-        // The end may hold half a secret, and half a character of it.
+        // The end may hold a part of a secret, and a part of a character.
         let unsafe_bytes = self.secrets.longest() + char::REPLACEMENT_CHARACTER.len_utf8();
         let end = body.floor_char_boundary(body.len().saturating_sub(unsafe_bytes));
         format!("{}…", &body[..end])

@@ -1,4 +1,4 @@
-//! Reading the rest of a body after its terminal event, so that HTTP/1.1 keeps the connection.
+//! Reads the rest of a body after its terminal event, so that HTTP/1.1 reuses the connection.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::time::timeout;
 /// Longest wait for the end of the body. A server that keeps it open gets a closed connection.
 const REST_TIME: Duration = Duration::from_secs(5);
 
-/// More bytes than the last events of any provider have.
+/// Largest rest: the last events of all providers are smaller.
 const REST_BYTES: usize = 64 << 10;
 
 /// Reads a body to its end, within limits of time and size.
@@ -21,6 +21,6 @@ pub(super) async fn read(mut response: reqwest::Response) {
             }
         }
     };
-    // Whatever the end is, the answer itself is whole.
+    // The response is complete whatever the end is.
     let _ = timeout(REST_TIME, to_end).await;
 }

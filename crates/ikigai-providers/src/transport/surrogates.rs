@@ -18,7 +18,7 @@ const HIGH: u32 = 0xd800;
 const LOW: u32 = 0xdc00;
 const END: u32 = 0xe000;
 
-/// First of the 2,048 private characters that stand for halves between parsing and joining.
+/// First of the 2,048 private characters that represent halves between parsing and joining.
 const PLACEHOLDERS: u32 = 0x10_f800;
 
 /// Length of `\uXXXX`.
@@ -73,7 +73,7 @@ impl Decoder for Repaired {
             if self.has_halves {
                 join_block(block);
             }
-            // Arguments are JSON inside JSON, with escapes of their own.
+            // Arguments are JSON inside JSON, with their own escapes.
             if let AnswerBlock::Call { arguments, .. } = block
                 && let Cow::Owned(repaired) = mark_halves(arguments, Edges::Replacement)
             {
@@ -148,7 +148,7 @@ fn mark_halves(json: &str, edges: Edges) -> Cow<'_, str> {
     Cow::Owned(marked)
 }
 
-/// The UTF-16 unit that an escape at this place spells.
+/// Returns the UTF-16 unit of the escape at this position.
 fn unit_at(bytes: &[u8], at: usize) -> Option<u32> {
     let escape = bytes.get(at..at + ESCAPE_BYTES)?;
     let digits = escape.strip_prefix(b"\\u")?;
@@ -157,7 +157,7 @@ fn unit_at(bytes: &[u8], at: usize) -> Option<u32> {
     })
 }
 
-/// The surrogate that a placeholder stands for.
+/// Returns the surrogate of a placeholder.
 fn half_of(character: char) -> Option<u32> {
     let code = u32::from(character);
     (code >= PLACEHOLDERS).then(|| code - PLACEHOLDERS + HIGH)

@@ -1,4 +1,4 @@
-//! Other people's text in our messages: short, printable and without secrets.
+//! Foreign text in the program's messages: short, printable and without secrets.
 
 use std::time::Duration;
 
@@ -7,16 +7,16 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::Call;
 
-/// The longest message: a screenful. Providers that quote the request can be endless.
+/// Largest message: a screenful. Providers that quote the request can be endless.
 const MOST_MESSAGE_CHARACTERS: usize = 2000;
 
-/// How much of an unexpected body is quoted: a line or two.
+/// Largest quoted part of an unexpected body: a line or two.
 const MOST_EXCERPT_CHARACTERS: usize = 160;
 
-/// Shorter values are no secrets but words, which would tear holes into every message.
+/// Smallest secret: shorter values are words, whose redaction would damage every message.
 const LEAST_SECRET_BYTES: usize = 6;
 
-/// Headers whose values everybody may know.
+/// Headers whose values are public.
 const HARMLESS: [&str; 5] = [
     "accept",
     "anthropic-beta",
@@ -25,7 +25,7 @@ const HARMLESS: [&str; 5] = [
     "user-agent",
 ];
 
-/// What must not be in any message: the values of a request's headers.
+/// Values that must not be in any message: those of a request's headers.
 pub(super) struct Secrets(Vec<SecretString>);
 
 impl Secrets {
@@ -34,12 +34,12 @@ impl Secrets {
         let headers = call.headers.iter();
         for (_, value) in headers.filter(|(name, _)| !is_harmless(name)) {
             let value = value.expose_secret();
-            // A provider quotes the key without the scheme that stands before it.
+            // A provider quotes the key without the scheme before it.
             let key = value.rsplit(' ').next().unwrap_or_default();
             secrets.extend([value, key].map(SecretString::from));
         }
         secrets.extend(in_address(&call.url).map(SecretString::from));
-        // In a body it may stand as JSON spells it.
+        // A body may contain it in JSON escapes.
         let spelled: Vec<_> = secrets
             .iter()
             .filter_map(|secret: &SecretString| as_json(secret.expose_secret()))
@@ -49,7 +49,7 @@ impl Secrets {
         Self(secrets)
     }
 
-    /// The length of the longest in bytes.
+    /// Returns the length of the longest in bytes.
     pub(super) fn longest(&self) -> usize {
         let lengths = self.0.iter().map(|secret| secret.expose_secret().len());
         lengths.max().unwrap_or(0)
@@ -66,14 +66,14 @@ impl Secrets {
     }
 }
 
-/// Says whether the value of a header is nobody's secret.
+/// Returns true if the value of a header is public.
 pub(super) fn is_harmless(name: &str) -> bool {
     HARMLESS
         .iter()
         .any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// The password in an address, and the values of its query.
+/// Returns the password in a URL, and the values of its query.
 fn in_address(url: &str) -> impl Iterator<Item = String> {
     let url = Url::parse(url).ok();
     let password = url.as_ref().and_then(Url::password).map(str::to_owned);
@@ -85,19 +85,19 @@ fn in_address(url: &str) -> impl Iterator<Item = String> {
     password.into_iter().chain(query)
 }
 
-/// A text as it stands within a JSON string, if it stands there differently.
+/// Returns a text in JSON escapes, if that differs.
 fn as_json(text: &str) -> Option<String> {
     let quoted = serde_json::to_string(text).ok()?;
     let spelled = quoted.strip_prefix('"')?.strip_suffix('"')?;
     (spelled != text).then(|| spelled.to_owned())
 }
 
-/// An address without user, password, query and fragment.
+/// Returns a URL without user, password, query and fragment.
 pub(super) fn address(url: &Url) -> String {
     format!("{}://{}{}", url.scheme(), server(url.as_str()), url.path())
 }
 
-/// Who is called, as far as that is nobody's secret: host and port.
+/// Returns host and port of the URL, without credentials, path or query.
 pub(super) fn server(url: &str) -> String {
     let Ok(url) = Url::parse(url) else {
         return "the server".to_owned();
@@ -109,7 +109,7 @@ pub(super) fn server(url: &str) -> String {
     }
 }
 
-/// A duration as people say it, rounded up.
+/// Formats a duration for users, rounded up.
 pub(super) fn time(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     if seconds < 1.0 {
@@ -123,20 +123,20 @@ pub(super) fn time(duration: Duration) -> String {
     }
 }
 
-/// Text without control characters, which a terminal would obey, and not too long.
+/// Removes control characters, which a terminal would obey, and shortens the text.
 pub(super) fn clean(text: &str) -> String {
     let printable = |c: char| if c.is_control() && c != '\n' { ' ' } else { c };
     shorten(text.trim().chars().map(printable), MOST_MESSAGE_CHARACTERS)
 }
 
-/// Says whether text is a web page.
+/// Returns true if text is a web page.
 pub(super) fn is_page(essence: &str, text: &str) -> bool {
     let start: String = text.chars().take(16).collect();
     let start = start.to_ascii_lowercase();
     essence.contains("html") || start.starts_with("<!doctype html") || start.starts_with("<html")
 }
 
-/// The title of a page, or the first words of any text, in backticks.
+/// Returns the title of a page, or the first words of any text, in backticks.
 pub(super) fn excerpt(text: &str) -> String {
     let words = if text.starts_with('<') {
         title(text).unwrap_or_else(|| without_tags(text))
