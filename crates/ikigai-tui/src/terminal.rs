@@ -30,11 +30,11 @@ pub use signals::{SignalEvent, Signals};
 pub(crate) use signals::{is_watched, stop_group};
 pub use wire::{BELL, LONGEST_COPY, clipboard, copy_to_tmux, notification, title};
 
-/// The largest screen that is drawn. A terminal may say anything about its size.
+/// Limits of the screen size; a terminal may report any size.
 const MOST_COLUMNS: u16 = 1_000;
 const MOST_ROWS: u16 = 500;
 
-/// Most bytes kept for a terminal that does not read; a frame is shorter.
+/// Limit of bytes queued for a terminal that does not read; a frame is shorter.
 const MOST_WAITING: usize = 8 << 20;
 
 /// Longest wait for a terminal that does not read, when leaving it.
@@ -54,7 +54,7 @@ pub enum TerminalError {
     Gone,
 }
 
-/// A terminal that shows a screen, in raw mode. It is as before when this is dropped.
+/// Terminal that shows a screen, in raw mode; restored when dropped.
 #[derive(Debug)]
 pub struct Terminal {
     tty: OwnedFd,
@@ -65,7 +65,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Takes the terminal of this process and makes it show a screen. Asks it nothing.
+    /// Takes the terminal of this process and shows a screen, without queries to it.
     pub fn open(mouse: bool) -> Result<Self, TerminalError> {
         let tty = modes::open().map_err(TerminalError::None)?;
         let mut terminal = Self {
@@ -109,11 +109,10 @@ impl Terminal {
         self.waiting.is_empty()
     }
 
-    /// Returns when the terminal has taken all that was sent. May be dropped at any time, and called
-    /// again.
+    /// Waits until the terminal has accepted all bytes. Cancel safe.
     pub async fn clear(&mut self) -> Result<(), TerminalError> {
         while !self.waiting.is_empty() {
-            // A terminal reports that it is writable like a pipe.
+            // A terminal reports that it is writable as a pipe does.
             let tty = self.tty.try_clone().map_err(TerminalError::SetUp)?;
             let tty = pipe::Sender::from_owned_fd_unchecked(tty).map_err(TerminalError::SetUp)?;
             tty.writable().await.map_err(|_| TerminalError::Gone)?;
@@ -133,9 +132,9 @@ impl Terminal {
         self.send(modes::mouse(mouse))
     }
 
-    /// Gives the terminal back and stops this process and its group, as a shell expects it of
-    /// Ctrl-Z. When [`SignalEvent::Continued`] comes, [`Terminal::resume`] is to be called. Does nothing and
-    /// returns false if there is no shell that could continue the process.
+    /// Gives the terminal back and stops this process's group, as Ctrl-Z does in a shell.
+    /// Call [`Terminal::resume`] on [`SignalEvent::Continued`]. Does nothing and returns false if
+    /// no shell could continue the process.
     pub fn suspend(&mut self) -> Result<bool, TerminalError> {
         if !signals::is_watched() {
             return Ok(false);
@@ -145,7 +144,7 @@ impl Terminal {
         Ok(true)
     }
 
-    /// Gives the terminal back for another program that runs in the meantime, such as an editor.
+    /// Gives the terminal back for another program, such as an editor.
     /// [`Terminal::resume`] takes it again.
     pub fn hide(&mut self) {
         self.shown.send_replace(false);
@@ -184,9 +183,9 @@ impl Terminal {
         Ok(())
     }
 
-    /// Writes the rest of a frame, lest the terminal takes what follows for a part of it.
+    /// Writes the rest of a frame, so that the terminal does not read later bytes as part of it.
     fn flush(&mut self) {
-        // A terminal that takes nothing cannot be helped.
+        // Ignore a terminal that accepts nothing.
         let _ = modes::write(self.tty.as_fd(), &self.waiting, PATIENCE);
         self.waiting.clear();
     }

@@ -161,7 +161,7 @@ impl Board {
         agents.collect()
     }
 
-    /// The marked agent; the first one, if that is not in the list.
+    /// The selected agent; the first one, if that is not in the list.
     pub(super) fn marked(&self, ctx: &UiContext) -> Option<AgentId> {
         let agents = self.agents(ctx);
         let marked = self.marked.filter(|marked| agents.contains(marked));
@@ -173,7 +173,7 @@ impl Board {
         self.peeks.unwrap_or(ctx.columns >= WIDE)
     }
 
-    /// Acts on the marked agent.
+    /// Acts on the selected agent.
     fn act_on(&mut self, action: Action, agent: AgentId, name: &str, ctx: &mut UiContext) {
         match action {
             Action::BoardGo if agent == ctx.current => ctx.close(),
@@ -305,7 +305,7 @@ impl Layer for Board {
         vec![keys::KeyMode::Board]
     }
 
-    /// Takes a key for the prompt, or as the answer to whether to kill.
+    /// Takes a key for the prompt, or as the answer to the kill confirmation.
     fn key(&mut self, key: KeyPress, ctx: &mut UiContext) -> Handled {
         if self.prompt_key(key, ctx) {
             return Handled::Yes;
@@ -383,7 +383,7 @@ impl Layer for Board {
         area.above(area.row)
     }
 
-    /// The board counts for how long agents are silent.
+    /// The board shows how long agents have been silent.
     fn next_tick(&self, ctx: &UiContext) -> Option<Instant> {
         (ctx.roster.working() > 0).then(|| ctx.now + SECOND)
     }

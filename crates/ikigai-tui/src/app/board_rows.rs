@@ -134,7 +134,7 @@ impl Board {
         Some(lines)
     }
 
-    /// Notes since when a question is on the screen.
+    /// Records the time at which a question appeared on the screen.
     fn note_question(&mut self, marked: Option<AgentId>, ctx: &UiContext) {
         let known = marked.and_then(|marked| ctx.roster.get(marked));
         let asked = known.and_then(|known| known.live.questions.first());

@@ -338,7 +338,7 @@ impl Browse {
         }
     }
 
-    /// Asks for a second press after a click; returns whether it does.
+    /// Requires a second press after a click; returns true if it does.
     fn needs_second_press(&mut self, action: Action, ctx: &mut UiContext) -> bool {
         let changes = [
             (Action::BrowseRewind, "goes back to here"),

@@ -14,7 +14,7 @@ use super::{EngineRequest, LoadRequest, PickerKind, TerminalAction, UiContext, p
 pub(super) fn submit(ctx: &mut UiContext, text: String) {
     ctx.notes.clear();
     ctx.grant_offer = None;
-    // A toast about something before is over; a question that stays is not.
+    // Dismiss a temporary toast; keep a question.
     ctx.toast.take_if(|(_, until)| until.is_some());
     if let Line::Command(command, rest) = parse(&text)
         && submit_here(ctx, command, rest)
@@ -34,7 +34,7 @@ pub(super) fn submit(ctx: &mut UiContext, text: String) {
     ctx.effects.push(EngineRequest::Send(ctx.current, request));
 }
 
-/// Carries out a command of the screen; returns whether it is one.
+/// Executes a command of the screen; returns false if it is none.
 fn submit_here(ctx: &mut UiContext, command: &Command, rest: &str) -> bool {
     match (command.name, rest.trim()) {
         ("quit", "") => quit::leave(ctx),

@@ -50,7 +50,7 @@ pub struct UiContext {
     pub(super) armed: Option<Armed>,
     /// Sends messages that an interrupt returns.
     pub(super) sends_now: bool,
-    /// Lines below the conversation until the user sends something.
+    /// Lines below the conversation until the user sends a line.
     pub(super) notes: Vec<String>,
     /// Message to the user, and its end.
     pub(super) toast: Option<(String, Option<Instant>)>,
@@ -67,7 +67,7 @@ pub struct UiContext {
     /// Number of changes of names, because rows show them.
     pub(super) names: u64,
     pub(super) is_focused: bool,
-    /// Time of the last key that typed something.
+    /// Time of the last key that typed text.
     pub(super) typed_at: Option<Instant>,
     /// Rows of the scrollback in the last frame.
     pub(super) visible: Vec<Visible>,
@@ -229,7 +229,7 @@ impl UiContext {
         ));
     }
 
-    /// Shows another agent, or says why not.
+    /// Shows another agent, or the reason why not.
     pub(super) fn go_to(&mut self, agent: Option<AgentId>, why_not: &str) {
         match agent {
             Some(agent) => self.effects.push(EngineRequest::Show(agent)),

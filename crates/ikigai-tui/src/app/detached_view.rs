@@ -1,5 +1,4 @@
-//! View detached from the end of a history: rows around one row, read without those between it and
-//! the end.
+//! View detached from the end of a history: rows around one row, without the rows up to the end.
 
 use ikigai_core::{Direction, Kind, PageQuery, RowRef, Seq, Span};
 use ikigai_engine::{Agent, Engine, StoreError};
@@ -17,7 +16,7 @@ const ROWS_BELOW: usize = 200;
 pub(super) struct DetachedView {
     /// The agent at the last row of the view.
     pub(super) agent: Agent,
-    /// Hidden rows that are shown.
+    /// Visible hidden rows.
     pub(super) past: HiddenRows,
     /// Scrollback at the end of the history.
     pub(super) here: Scrollback,

@@ -19,7 +19,7 @@ use crate::width::width;
 const LEAST_COLUMNS: u16 = 20;
 const LEAST_ROWS: u16 = 6;
 
-/// Most lines of a shell command that are shown before they are stored.
+/// Limit of visible lines of a shell command before it is stored.
 const PRINTED_ROWS: usize = 12;
 
 /// Most rows of a toast.
@@ -244,7 +244,7 @@ fn draw_scrollback(area: Area, ctx: &mut UiContext, grid: &mut Grid) {
     ctx.panes.insert(ctx.current, pane);
 }
 
-/// Draws how to return to the end, unless it is on the screen.
+/// Draws the hint to return to the end, unless the end is on the screen.
 fn draw_end_hint(area: Area, ctx: &mut UiContext, grid: &mut Grid) {
     let text = ctx.with_pane(|pane, eye| {
         if pane.is_elsewhere() {

@@ -1,4 +1,4 @@
-//! Effects of the screen, grouped by what executes them.
+//! Effects of the screen, grouped by their executor.
 
 use std::path::PathBuf;
 
@@ -42,7 +42,7 @@ pub enum EngineRequest {
     SaveDraft(AgentId, String),
 }
 
-/// Read from the store or the file system, whose result comes back later.
+/// Read from the store or the file system, with a later result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadRequest {
     /// Older rows of the current agent.
@@ -60,7 +60,7 @@ pub enum LoadRequest {
     RowInContext(RowRef),
     /// The newest search hits again.
     SearchHits,
-    /// Rows that a rewind hid; hides them again if they are shown.
+    /// Rows that a rewind hid; hides them again if visible.
     RewoundRows(RowRef),
     /// Entries of a picker.
     Choices(PickerKind),

@@ -1,4 +1,4 @@
-//! An event as text for other programs: as it is read, and as Markdown.
+//! An event as text for other programs: as displayed, and as Markdown.
 
 use ikigai_core::Row;
 use ikigai_core::render::{Shown, render};
@@ -28,7 +28,7 @@ pub(super) fn text(row: &Row) -> String {
     }
 }
 
-/// All that an event holds and a person may look for.
+/// All searchable text of an event.
 pub(super) fn all_text(row: &Row) -> String {
     match render(row) {
         Shown::Assistant { thinking, text } => join(thinking.iter().chain([&text])),

@@ -17,7 +17,7 @@ const LINES: usize = 20;
 pub struct Farewell {
     /// The end of the last answer.
     pub answer: String,
-    /// Name of the agent, and how to continue.
+    /// Name of the agent, and the command to continue.
     pub line: String,
 }
 
@@ -56,7 +56,7 @@ impl App {
         let settings = pane.agent.state.settings();
         let name = settings.name.as_deref().unwrap_or_default();
         let mut line = format!("ikigai: {name}");
-        // Of a long history only the end was read, and leaving does not read the rest to count it.
+        // Only the end of a long history was read, and exiting does not read the rest to count it.
         let (path, view) = (pane.agent.state.path(), &pane.agent.view);
         if view.is_complete(path) {
             let _ = match view.turn_starts(path).len() {

@@ -47,7 +47,7 @@ impl HiddenRows {
         self.before.clear();
     }
 
-    /// Reads older rows; returns whether there were any.
+    /// Reads older rows; returns false if there are none.
     pub(super) async fn read_older(
         &mut self,
         engine: &Engine,
@@ -67,7 +67,7 @@ impl HiddenRows {
         Ok(true)
     }
 
-    /// Reports whether the rows that a rewind left are shown.
+    /// Returns true if the rows that a rewind left are visible.
     pub(super) fn shows_left(&self, rewind: RowRef) -> bool {
         self.left.contains_key(&rewind)
     }

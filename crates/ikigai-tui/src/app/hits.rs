@@ -109,7 +109,7 @@ impl UiContext {
             let hit = visited.hits.found.hits.iter().find(|it| it.hit.at == row);
             found = hit.map(word).unwrap_or_default();
         }
-        // Some rows are not drawn: the cursor goes to the last one before it.
+        // Some rows are not drawn: move the cursor to the last one before it.
         let items = self.pane().map_or(&[][..], |pane| pane.scrollback.items());
         let is_before = |id: &Id| {
             id.row()

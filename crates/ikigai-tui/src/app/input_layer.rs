@@ -167,7 +167,7 @@ impl Layer for InputLayer {
 }
 
 impl InputLayer {
-    /// Forgets what belongs to the agent that leaves the screen.
+    /// Drops the state of the agent that leaves the screen.
     pub(super) fn leave_agent(&mut self) {
         self.search = None;
     }
@@ -278,7 +278,7 @@ impl InputLayer {
     }
 }
 
-/// Holds back text that looks like a key, unless Enter was pressed again; returns whether it does.
+/// Holds back text that looks like a key, unless Enter was pressed again; returns true if held.
 fn holds_key_back(text: &str, ctx: &mut UiContext) -> bool {
     if !looks_like_key(text) {
         return false;
@@ -317,7 +317,7 @@ fn cycle_approval(ctx: &mut UiContext) {
     ctx.command(format!("/approve {}", next.word()));
 }
 
-/// Goes to another agent, or answers its question; returns whether the action is one of these.
+/// Switches to another agent, or answers its question; returns false for other actions.
 fn go(action: Action, ctx: &mut UiContext) -> bool {
     let other = ctx.other_question();
     let (asking, call) = (other.map(|(id, _)| id), other.map(|(_, asked)| asked.call));
@@ -361,7 +361,7 @@ fn go_to_number(number: u8, ctx: &mut UiContext) {
     ctx.go_to(agent, "there are not that many agents");
 }
 
-/// Scrolls the conversation; returns whether the action does that.
+/// Scrolls the conversation; returns false for other actions.
 fn scroll(action: Action, ctx: &mut UiContext) -> bool {
     let page = isize::from(u8::try_from(ctx.rows.saturating_sub(6)).unwrap_or(50)).max(1);
     let rows = match action {

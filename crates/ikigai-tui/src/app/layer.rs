@@ -13,7 +13,7 @@ use crate::paint::Grid;
 
 /// Screen element that can take keys: input, question, picker, board, browse, overlay.
 pub(super) trait Layer: Any {
-    /// Key modes in which a key is looked up, first to last.
+    /// Key modes for lookup, first to last.
     fn bindings(&self, ctx: &UiContext) -> Vec<keys::KeyMode>;
 
     /// Takes a key before it is looked up, for layers with a text field.
@@ -26,7 +26,7 @@ pub(super) trait Layer: Any {
         Handled::No
     }
 
-    /// Takes a character that is bound to nothing; by default it is dropped.
+    /// Takes an unbound character; by default it is dropped.
     fn text(&mut self, _text: &str, _ctx: &mut UiContext) -> Handled {
         Handled::Yes
     }
@@ -57,7 +57,7 @@ pub(super) trait Layer: Any {
     /// Continues work that takes several steps.
     fn tick(&mut self, _ctx: &mut UiContext) {}
 
-    /// Time at which the layer changes by itself.
+    /// Time at which the layer changes without input.
     fn next_tick(&self, _ctx: &UiContext) -> Option<Instant> {
         None
     }

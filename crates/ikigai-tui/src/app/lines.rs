@@ -96,7 +96,7 @@ pub(super) fn busy(
             [] => format!("Working {whole}"),
             [one] => {
                 let printed = match one.line.trim() {
-                    // It is shown below the call.
+                    // Its output is below the call.
                     _ if !one.output.is_empty() => String::new(),
                     "" => String::new(),
                     last => format!(" · last line: {last}"),

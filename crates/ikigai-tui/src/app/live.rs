@@ -10,7 +10,7 @@ use super::tool_output::ToolOutput;
 use crate::line::TextLine;
 use crate::markdown::{MarkdownStyle, Streaming};
 
-/// Most lines of a shell command that are kept before it is stored.
+/// Limit of lines kept of a shell command before it is stored.
 const PRINTED_LINES: usize = 200;
 
 /// Unstored work of an agent.
@@ -139,7 +139,7 @@ impl Live {
         self.turn.is_some() || self.shell.is_some()
     }
 
-    /// Reports whether there is nothing to keep.
+    /// Returns true if there is no state to keep.
     pub fn is_empty(&self) -> bool {
         !self.is_busy() && self.questions.is_empty() && self.queued.is_empty()
     }

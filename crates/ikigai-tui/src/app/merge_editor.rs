@@ -31,7 +31,7 @@ const KEYS: Hints<'_> = Hints {
 pub(super) struct MergeEditor {
     /// The parent.
     into: AgentId,
-    /// The preview on the screen, and those after it.
+    /// Current preview, and the following ones.
     previews: VecDeque<MergePreview>,
     /// Number of all previews.
     count: usize,
@@ -40,7 +40,7 @@ pub(super) struct MergeEditor {
 }
 
 impl MergeEditor {
-    /// Shows previews; none if there are none.
+    /// Shows previews; none if the list is empty.
     pub(super) fn new(into: AgentId, previews: Vec<MergePreview>) -> Option<Self> {
         let previews = VecDeque::from(previews);
         Some(Self {

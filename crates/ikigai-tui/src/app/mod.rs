@@ -82,7 +82,7 @@ const STEP: Duration = Duration::from_millis(125);
 pub struct UiOptions {
     /// Character set of symbols.
     pub symbols: Symbols,
-    /// The user's home, which is shown as `~`.
+    /// Home directory, shown as `~`.
     pub home: Option<String>,
     /// Formats the time of day of an event: `14:03`.
     pub time_of_day: fn(Micros) -> String,
@@ -94,7 +94,7 @@ pub struct UiOptions {
     pub is_confined: bool,
     /// Variables that hold keys: other programs do not get them.
     pub secrets: Vec<String>,
-    /// A model server that was found on this machine, and how to use it.
+    /// Model server on this machine, and instructions for using it.
     pub local_server: Option<String>,
 }
 
@@ -169,7 +169,7 @@ impl App {
         self.show_again(agent);
     }
 
-    /// Replaces the pane of an agent by one that was read anew; keeps the input.
+    /// Replaces the pane of an agent by a new one; keeps the input.
     pub fn renew(&mut self, mut pane: Pane) {
         let agent = pane.agent.state.agent();
         if let Some(before) = self.ctx.panes.get_mut(&agent) {
@@ -228,12 +228,12 @@ impl App {
         self.ctx.roster.set_cost(agent, spent);
     }
 
-    /// Sets how full the context window is.
+    /// Sets the usage of the context window.
     pub fn set_filled(&mut self, filled: Option<ContextUsage>) {
         self.ctx.filled = filled;
     }
 
-    /// Shows lines below the conversation until the user sends something.
+    /// Shows lines below the conversation until the user sends a line.
     pub fn set_notes(&mut self, notes: Vec<String>) {
         self.ctx.notes = notes;
     }
@@ -258,7 +258,7 @@ impl App {
         self.ctx.modes = modes;
     }
 
-    /// Sets whether tools run in a sandbox.
+    /// Sets the sandbox state of tools.
     pub fn set_confined(&mut self, is_confined: bool) {
         self.ctx.options.is_confined = is_confined;
     }
@@ -299,7 +299,7 @@ impl App {
         self.apply_changes();
     }
 
-    /// Opens a picker, unless the user does something else by now.
+    /// Opens a picker, unless the user is busy in another layer.
     pub fn choose(&mut self, picker: Picker) {
         if self.stack.is_empty() {
             picker::open(&mut self.ctx, picker);
@@ -307,7 +307,7 @@ impl App {
         }
     }
 
-    /// Shows search hits, unless the user does something else by now.
+    /// Shows search hits, unless the user is busy in another layer.
     pub fn set_hits(&mut self, hits: Hits, is_more: bool) {
         if let Some(picker) = self.ctx.keep_hits(hits, is_more) {
             self.choose(picker);
@@ -403,7 +403,7 @@ impl App {
         self.ctx.keep_typed();
     }
 
-    /// Time at which the screen changes by itself; none if nothing goes on.
+    /// Time at which the screen changes without input; none if it does not.
     pub fn next_tick(&self) -> Option<Instant> {
         let ctx = &self.ctx;
         let mut children = ctx.roster.children(ctx.current);
@@ -425,7 +425,7 @@ impl App {
 
     fn press(&mut self, key: KeyPress) {
         if self.stack.is_empty() && self.question.is_open() {
-            // Without a terminal nothing was drawn since the last key, and a question takes an
+            // Without a terminal, no frame was drawn since the last key, and a question accepts an
             // approval only after its end was on the screen.
             self.draw(&mut Grid::default());
         }
@@ -475,7 +475,7 @@ impl App {
         }
     }
 
-    /// Types a character that is bound to nothing.
+    /// Types an unbound character.
     fn type_key(&mut self, key: KeyPress) {
         let KeyCode::Char(character) = key.code else {
             return;
@@ -568,7 +568,7 @@ impl App {
         self.question.sync(&self.ctx, may_open);
     }
 
-    /// Reports whether a question may take the keys: letters mean something else in other layers.
+    /// Returns true if a question may take the keys: letters have other meanings in other layers.
     fn may_open_question(&self) -> bool {
         self.stack.is_empty() || self.is_open::<QuitPrompt>()
     }

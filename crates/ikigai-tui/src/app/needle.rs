@@ -44,7 +44,7 @@ impl Needle {
         } else {
             line.to_lowercase()
         };
-        // Columns would be wrong where letters change their length with their case.
+        // Columns would be wrong if letters change their length with their case.
         if folded.len() != line.len() {
             return Vec::new();
         }

@@ -36,7 +36,7 @@ pub struct Pane {
     pub scrollback: Scrollback,
     /// Its input.
     pub editor: Editor,
-    /// Text that a command put into the input, until something is sent.
+    /// Text that a command put into the input, until a line is sent.
     pub put_back: Option<String>,
     /// Completion at the cursor.
     pub completion: Completion,
@@ -76,7 +76,7 @@ impl Pane {
         Ok(())
     }
 
-    /// Shows the rows around a row; returns whether it is in the log.
+    /// Shows the rows around a row; returns false if it is not in the log.
     pub async fn go_to(&mut self, engine: &Engine, row: RowRef) -> Result<bool, StoreError> {
         let Some(mut found) = DetachedView::at(engine, &mut self.agent, row).await? else {
             return Ok(false);
@@ -134,7 +134,7 @@ impl Pane {
         mentioned.into_iter().collect()
     }
 
-    /// Reads older rows; returns whether there were any.
+    /// Reads older rows; returns false if there are none.
     pub async fn read_older(&mut self, engine: &Engine) -> Result<bool, StoreError> {
         let (past, agent) = match &mut self.elsewhere {
             Some(it) => (&mut it.past, &mut it.agent),
@@ -165,7 +165,7 @@ impl Pane {
         Ok(())
     }
 
-    /// Reports whether the rows that a rewind left are shown.
+    /// Returns true if the rows that a rewind left are visible.
     pub fn shows_left(&self, by: RowRef) -> bool {
         let past = self.elsewhere.as_ref().map_or(&self.past, |it| &it.past);
         past.shows_left(by)

@@ -40,12 +40,12 @@ impl UiContext {
         &self.outbox
     }
 
-    /// Notes that a line goes to an agent.
+    /// Records a line that goes to an agent.
     pub(crate) fn submitted(&mut self, agent: AgentId, submission: Submission) {
         self.outbox.send(agent, submission, Instant::now());
     }
 
-    /// Puts a message behind pending ones of the same agent; returns whether there are any.
+    /// Adds a message behind pending ones of the same agent; returns false if there are none.
     pub(crate) fn submitted_behind(&mut self, agent: AgentId, submission: &Submission) -> bool {
         let is_behind = self.outbox.send_behind(agent, submission, Instant::now());
         self.ask_outbox();
@@ -57,9 +57,9 @@ impl UiContext {
         self.outbox.delivered(id);
     }
 
-    /// Notes that a line is stored, or that its command ran.
+    /// Records that a line is stored, or that its command ran.
     ///
-    /// Returns whether it was on its way.
+    /// Returns true if it was on its way.
     pub(super) fn received(&mut self, id: MailId) -> bool {
         if self.outbox.received(id).is_none() {
             return false;
@@ -92,12 +92,12 @@ impl UiContext {
         }
     }
 
-    /// Notes whether the file of a pending message was written.
+    /// Records if the file of a pending message was written.
     pub(crate) fn pending_saved(&mut self, id: MailId, on_disk: bool) {
         self.outbox.saved(id, on_disk);
     }
 
-    /// Takes in messages that a former process could not store.
+    /// Restores messages that a former process could not store.
     pub(crate) fn restore_pending(&mut self, pending: Vec<PendingMessage>) {
         let commands = self.outbox.restore(pending, Instant::now());
         for command in commands {
@@ -107,7 +107,7 @@ impl UiContext {
         self.ask_outbox();
     }
 
-    /// Takes in the draft that a former process left for an agent.
+    /// Restores the draft that a former process left for an agent.
     pub(crate) fn restore_draft(&mut self, agent: AgentId, draft: SavedDraft) {
         let pane = self.panes.get(&agent);
         let SavedDraft { text, at } = draft;
@@ -120,7 +120,7 @@ impl UiContext {
         self.hand_back(agent, &text);
     }
 
-    /// Lines that a former holder of an agent took with it.
+    /// Lines that were lost with a former holder of an agent.
     pub(crate) fn lost_by(&self, agent: AgentId) -> Vec<MailId> {
         self.outbox.sent_to(agent)
     }
@@ -136,7 +136,7 @@ impl UiContext {
         self.returned(id, "the agent ended");
     }
 
-    /// Puts text that is the user's again into the input of its agent.
+    /// Puts returned text into the input of its agent.
     pub(super) fn hand_back(&mut self, agent: AgentId, text: &str) {
         self.draft_changed();
         let Some(pane) = self.panes.get_mut(&agent) else {
@@ -148,7 +148,7 @@ impl UiContext {
         pane.editor.set(&joined(text, &typed));
     }
 
-    /// Gives an agent that is shown for the first time the text that waits for it.
+    /// Puts waiting text into the input of an agent shown for the first time.
     pub(super) fn give_waiting(&mut self, agent: AgentId) {
         if let Some(text) = self.drafts.waiting.remove(&agent) {
             self.hand_back(agent, &text);
@@ -160,7 +160,7 @@ impl UiContext {
         self.drafts.due.get_or_insert(self.now + SAVE_PAUSE);
     }
 
-    /// Time at which something typed is to be saved or stored.
+    /// Time of the next save or store of typed text.
     pub(crate) fn typed_due(&self) -> Option<Instant> {
         [self.drafts.due, self.outbox.due()]
             .into_iter()
@@ -199,7 +199,7 @@ impl UiContext {
             if saved == text || looks_like_key(&text) {
                 continue;
             }
-            // A line that was just sent may be in its draft only.
+            // A line that was just sent may exist only in its draft.
             if text.is_empty() && self.outbox.is_unsaved(agent) {
                 self.drafts.due = Some(self.now + SENT_PAUSE);
                 continue;
@@ -209,7 +209,7 @@ impl UiContext {
         }
     }
 
-    /// Takes the newest pending message of the agent that is shown back into its input.
+    /// Takes the newest pending message of the visible agent back into its input.
     pub(super) fn take_back_pending(&mut self) -> bool {
         let Some(entry) = self.outbox.take_back(self.current) else {
             return false;
@@ -281,7 +281,7 @@ fn joined(first: &str, second: &str) -> String {
     }
 }
 
-/// Returns whether a draft became a message before its file could be removed.
+/// Returns true if a draft became a message before its file could be removed.
 fn was_sent(pane: &Pane, draft: &str, at: ikigai_core::Micros) -> bool {
     pane.agent.view.entries().iter().rev().any(|entry| {
         let row = &entry.row;

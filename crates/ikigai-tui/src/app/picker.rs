@@ -1,4 +1,4 @@
-//! Picker: a list that typing filters; Enter runs the line of the marked entry.
+//! Picker: a list that typing filters; Enter runs the line of the selected entry.
 
 use std::ops::Range;
 
@@ -101,7 +101,7 @@ pub enum PickerAction {
 }
 
 impl Picker {
-    /// A picker whose entry with the text `marked` is marked first.
+    /// A picker with the entry of text `marked` selected.
     pub fn new(title: impl Into<String>, entries: Vec<PickerEntry>, marked: Option<&str>) -> Self {
         let mut picker = Self {
             title: title.into(),
@@ -128,7 +128,7 @@ impl Picker {
         self.list = ChoiceList::new(narrow(all.collect(), &self.typed.text()), ROWS);
     }
 
-    /// Updates the entries of a picker of agents; the marked one stays marked.
+    /// Updates the entries of a picker of agents; keeps the selection.
     fn follow_agents(&mut self, ctx: &UiContext) {
         if self.lists_agents {
             let before = self.list.clone();
@@ -177,7 +177,7 @@ impl Picker {
 
 /// Opens a picker, unless it is empty.
 pub(super) fn open(ctx: &mut UiContext, picker: Picker) {
-    // Agents may not be read yet; they come while the picker is open.
+    // Agents may not be loaded yet; they arrive while the picker is open.
     if picker.entries.is_empty() && !picker.lists_agents {
         return ctx.toast("there is nothing to choose from");
     }

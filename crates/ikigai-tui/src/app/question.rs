@@ -41,7 +41,7 @@ pub(super) struct QuestionLayer {
     /// Number of its rows on the screen.
     page: usize,
     seen: Seen,
-    /// An approving key came before its end was seen.
+    /// An approving key came before the end was visible.
     is_hurried: bool,
     /// Pattern that the user typed in place of the proposed one.
     pattern: Option<String>,
@@ -140,7 +140,7 @@ impl QuestionLayer {
                 self.typing = Some((typing, editor));
                 return ctx.toast("a pattern is needed · Esc goes back");
             }
-            // One that does not fit into its row is shown first, and granted by a key.
+            // A pattern that does not fit its row is shown first, and granted by a key.
             Typing::Pattern if width(&spell_out(&text)) > typing_room(ctx) => {
                 return self.propose(text, ctx);
             }
@@ -249,7 +249,7 @@ impl QuestionLayer {
         let rows: Vec<TextLine> = rows.collect();
         let height = u16::try_from(rows.len()).unwrap_or(bottom).min(bottom);
         let top = bottom - height;
-        // If there is no room for all, the answers are on the screen.
+        // Without room for all, keep the answers on the screen.
         let hidden = rows.len() - usize::from(height);
         for (row, line) in (top..bottom).zip(rows.iter().skip(hidden)) {
             grid.fill(row, Tone::Text);
@@ -370,7 +370,7 @@ impl Layer for QuestionLayer {
     }
 }
 
-/// Columns in which a whole pattern can be seen while it is typed.
+/// Columns for a whole pattern while it is typed.
 fn typing_room(ctx: &UiContext) -> usize {
     usize::from(ctx.columns).saturating_sub(width(PATTERN_LABEL) + 1)
 }
@@ -408,7 +408,7 @@ fn others_line(ctx: &UiContext) -> Option<TextLine> {
     Some(hints.after(&line, ctx.columns))
 }
 
-/// Row that counts the rows below, which come before an approval.
+/// Row that counts the rows below, which must be seen before an approval.
 fn more_row(more: usize, is_hurried: bool, columns: u16) -> TextLine {
     let lines = if more == 1 { "line" } else { "lines" };
     let (long, short, look) = if is_hurried {

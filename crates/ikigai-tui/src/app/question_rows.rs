@@ -13,7 +13,7 @@ use crate::width::width;
 pub(super) struct Body {
     pub(super) columns: u16,
     pub(super) lines: Vec<TextLine>,
-    /// First row of the pattern, if it stands here and not among the answers.
+    /// First row of the pattern, if it is here and not among the answers.
     pub(super) pattern_row: Option<usize>,
 }
 
@@ -97,7 +97,7 @@ fn always(question: &Question, pattern: &str, columns: u16) -> Option<String> {
     (fits && !pattern.contains('\n')).then_some(text)
 }
 
-/// The answers in at most `most` rows; nothing is preselected.
+/// Answers in at most `most` rows, without a preselected one.
 pub(super) fn answers(
     question: &Question,
     pattern: &str,

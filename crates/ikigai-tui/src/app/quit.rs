@@ -17,7 +17,7 @@ pub(super) fn leave(ctx: &mut UiContext) {
     ctx.open(QuitPrompt);
 }
 
-/// Text of the question; none if nothing is at stake.
+/// Text of the question; none if there is no work to lose.
 fn question(ctx: &UiContext) -> Option<String> {
     let agents = match ctx.roster.working() {
         0 => return ctx.leaving_pending(),
@@ -52,7 +52,7 @@ impl Layer for QuitPrompt {
         Handled::Yes
     }
 
-    /// Asks again, or quits if nothing is at stake any more.
+    /// Updates the question, or quits if there is no work to lose any more.
     fn refresh(&mut self, ctx: &mut UiContext) {
         match question(ctx) {
             Some(text) => ctx.toast = Some((text, None)),

@@ -1,4 +1,4 @@
-//! The roster: all agents that the screen knows, and what each does.
+//! The roster: all agents that the screen knows, with their activities.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use crate::app::live::Live;
 /// Characters kept of an agent's newest words.
 const LAST_CHARS: usize = 200;
 
-/// Most events kept for an unknown agent; the tree is read at once, so few come.
+/// Limit of events kept for an unknown agent; the tree is read at once, so few arrive.
 const MOST_NOTES: usize = 512;
 
 /// Activity of an agent.
@@ -30,7 +30,7 @@ pub enum AgentActivity {
     Failed,
     /// Its last turn was interrupted.
     Stopped,
-    /// It has nothing to do.
+    /// Idle.
     Idle,
     /// It is dead.
     Dead,
@@ -149,7 +149,7 @@ impl Roster {
             };
             self.known.insert(id, known);
         }
-        // Reaped agents are not in the tree, and nothing happens to them any more.
+        // Reaped agents are not in the tree, and do not change any more.
         before.retain(|_, known| known.branch.agent.status == Status::Reaped);
         self.known.extend(before);
     }
@@ -316,7 +316,7 @@ impl KnownAgent {
     fn note(&mut self, note: &EarlyEvent) {
         self.heard = Some(note.at);
         match &note.update {
-            // Only agents of this process take lines in.
+            // Only agents of this process accept lines.
             UiEvent::ShellStarted { .. } | UiEvent::ShellEnded | UiEvent::Received(_) => {
                 self.is_ours = true;
             }
@@ -381,7 +381,7 @@ impl KnownAgent {
     }
 }
 
-/// Appends words, and keeps the end from the beginning of a word.
+/// Appends text, and keeps the end from a word boundary on.
 fn append_last(last: &mut String, text: &str) {
     last.push_str(text);
     let surplus = last.chars().count().saturating_sub(LAST_CHARS);

@@ -1,4 +1,4 @@
-//! Keys that do something else when pressed a second time: Esc, Ctrl-C, Ctrl-Z, Enter.
+//! Keys with another effect on a second press: Esc, Ctrl-C, Ctrl-Z, Enter.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ pub(super) const AGAIN: Duration = Duration::from_secs(2);
 /// An Esc this soon after an interrupt was meant for it.
 pub(super) const LATE_ESCAPE: Duration = Duration::from_secs(1);
 
-/// Effect of a second press, and until when.
+/// Effect of a second press, and its time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Armed {
     what: Again,
@@ -41,7 +41,7 @@ impl UiContext {
         self.armed.take().map(|armed| armed.what)
     }
 
-    /// Takes one effect of a second press; returns whether it was armed.
+    /// Takes one effect of a second press; returns true if it was armed.
     pub(super) fn take_armed_as(&mut self, what: Again) -> bool {
         self.armed.take_if(|armed| armed.what == what).is_some()
     }

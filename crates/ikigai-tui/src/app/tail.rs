@@ -67,7 +67,7 @@ fn live_lines(agent: AgentId, columns: u16, ctx: &mut UiContext) -> Vec<TextLine
         let look = Look::of(Tone::Thinking).with(Look::DIM);
         all.extend(last.map(|last| cut(&TextLine::of(clean(last), look), columns, "…")));
     }
-    // The keys that `busy` names do something else on the board.
+    // The keys named by `busy` have other effects on the board.
     if let Some((busy, _)) = lines::busy(live, "the model", symbols, now) {
         all.push(cut(&busy, columns, "…"));
     }

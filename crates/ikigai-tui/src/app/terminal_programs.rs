@@ -106,12 +106,12 @@ const ALONE: &[&str] = &[
     "zsh",
 ];
 
-/// Words before a program that do not change whether it needs the terminal.
+/// Command prefixes that do not change the need for a terminal.
 const WRAPPERS: &[&str] = &["command", "doas", "env", "exec", "nice", "sudo", "time"];
 
-/// Returns whether a shell line runs a program that needs the terminal.
+/// Returns true if a shell line runs a program that needs the terminal.
 ///
-/// A program whose output goes into a pipe or a file does not.
+/// A program with its output in a pipe or a file does not.
 pub(super) fn wants_terminal(line: &str) -> bool {
     let mut parts = line.split_inclusive(['|', ';', '&', '\n']).peekable();
     while let Some(part) = parts.next() {
@@ -154,7 +154,7 @@ fn program_wants_terminal(part: &str) -> bool {
             _ => false,
         },
         "crontab" => has(&["-e"]),
-        // With a command it prints, as any other program.
+        // With a command it prints like any other program.
         "ssh" => {
             arguments
                 .iter()
@@ -167,7 +167,7 @@ fn program_wants_terminal(part: &str) -> bool {
     }
 }
 
-/// Returns whether an argument of `git commit` makes an editor unnecessary.
+/// Returns true if an argument of `git commit` makes an editor unnecessary.
 fn is_commit_message(argument: &str) -> bool {
     let long = [
         "--message",

@@ -9,16 +9,16 @@ use crate::line::{TextLine, TextSpan};
 use crate::look::Tone;
 use crate::text::{clean, cut};
 
-/// Limit on lines that are held for one call; the result has them all.
+/// Limit of buffered lines per call; the result has all lines.
 const MOST_LINES: usize = 2_000;
 
-/// Limit on the size of one held line: a few screens.
+/// Size limit of a buffered line: a few screens.
 const MOST_LINE_BYTES: usize = 4 * 1024;
 
-/// Lines that are shown of one call that runs alone.
+/// Visible lines of a call that runs alone.
 const PEEK: usize = 5;
 
-/// Lines that are shown of each of several calls.
+/// Visible lines of each of several calls.
 const PEEK_OF_SEVERAL: usize = 2;
 
 /// Output of a running call, within bounds. It is an overlay and never stored.
@@ -41,17 +41,17 @@ impl ToolOutput {
         self.dropped += surplus;
     }
 
-    /// Reports whether nothing came.
+    /// Returns true if there is no output.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 }
 
 impl RunningCall {
-    /// The lines to show, newest last, and how many came before them.
+    /// Newest lines, newest last, and the number of lines before them.
     fn newest(&self, most: usize) -> (Vec<&str>, usize) {
         let mut lines: Vec<&str> = self.output.lines.iter().map(String::as_str).collect();
-        // A line that has no end yet, such as a progress bar.
+        // An unfinished line, such as a progress bar.
         let begun = self.line.trim();
         if !begun.is_empty() && lines.last().is_none_or(|last| last.trim() != begun) {
             lines.push(begun);

@@ -125,7 +125,7 @@ impl InputLayer {
         pane.completion.ask(&text, cursor);
     }
 
-    /// Handles a key of the completion list or the search; returns whether it is one.
+    /// Handles a key of the completion list or the search; returns false for other keys.
     pub(super) fn act_in_list(&mut self, action: Action, ctx: &mut UiContext) -> bool {
         match action {
             Action::ListUp => move_mark(-1, ctx),
@@ -158,7 +158,7 @@ impl InputLayer {
         }
     }
 
-    /// Sends a complete line, else takes the marked entry.
+    /// Sends a complete line, else takes the selected entry.
     fn enter_list(&mut self, ctx: &mut UiContext) {
         let takes = ctx.pane().is_some_and(|pane| {
             let (text, cursor) = (pane.editor.shown(), pane.editor.cursor());
@@ -179,7 +179,7 @@ impl InputLayer {
         }
     }
 
-    /// Closes the search or the completion list; returns whether one was open.
+    /// Closes the search or the completion list; returns false if none was open.
     pub(super) fn close_list(&mut self, ctx: &mut UiContext) -> bool {
         if self.search.take().is_some() {
             return true;
@@ -282,7 +282,7 @@ impl InputLayer {
 }
 
 impl UiContext {
-    /// Takes in the entries of a directory that was typed.
+    /// Takes the entries of a directory that was typed.
     pub(super) fn set_listing(&mut self, typed: &str, files: Vec<(String, bool)>) {
         if let Some(pane) = self.current_mut() {
             pane.completion.listed(typed, files);
@@ -304,7 +304,7 @@ pub(super) enum SentHistory {
     #[default]
     Unread,
     Requested,
-    /// Requested, and recalled as soon as it is loaded.
+    /// Requested, and recalled when loaded.
     Recalled,
     Loaded,
 }

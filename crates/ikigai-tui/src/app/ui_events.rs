@@ -24,7 +24,7 @@ impl App {
         let has_ended = matches!(update, UiEvent::Ended(_) | UiEvent::Received(_));
         self.ctx.handle_event(agent, update);
         self.apply_changes();
-        // Nothing may be left to ask about before quitting.
+        // The question before quitting may be obsolete.
         if has_ended && self.is_open::<QuitPrompt>() {
             self.refresh();
         }
@@ -133,9 +133,9 @@ impl UiContext {
         }
     }
 
-    /// Puts text that a command answers with into the input of its agent.
+    /// Puts the text of a command's answer into the input of its agent.
     ///
-    /// It is in the log, so the next command that is typed replaces it.
+    /// It is in the log, so the next typed command replaces it.
     fn put_back(&mut self, agent: AgentId, text: String) {
         self.hand_back(agent, &text);
         if let Some(pane) = self.panes.get_mut(&agent) {

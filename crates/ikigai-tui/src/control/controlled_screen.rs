@@ -12,7 +12,7 @@ use crate::terminal::begin_exit;
 /// Exit code of a program that could not store everything in time.
 pub(crate) const LEFT_LATE: u8 = 1;
 
-/// Time to show what agents stored last.
+/// Time to show the last rows of agents.
 const LAST_ROWS: Duration = Duration::from_millis(200);
 
 /// The driver of a screen and its queue of requests.
@@ -66,7 +66,7 @@ impl ControlledScreen {
         // First save unsent input: the rest may run into the exit deadline.
         self.driver.keep_all().await;
         self.driver.engine.leave().await;
-        // A store that does not answer keeps the program no longer.
+        // A store that does not answer must not delay the exit.
         let _ = timeout(LAST_ROWS, self.driver.drain()).await;
         self.driver.keep_all().await;
     }

@@ -1,4 +1,4 @@
-//! Control of a running screen over its socket: a queue of requests, and what each does.
+//! Control of a running screen over its socket: a queue of requests, and their execution.
 //!
 //! The socket itself belongs to the program.
 

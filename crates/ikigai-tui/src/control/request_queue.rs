@@ -1,7 +1,7 @@
-//! Queue of requests to the screen: executes them and answers them.
+//! Queue of requests to the screen: executes and answers them.
 //!
-//! Everything is done by the screen's own loop, between two of its steps, so that no request sees
-//! half of what another one did.
+//! The screen's loop does all of it between two steps, so that no request sees half of another
+//! one's effects.
 
 use std::time::{Duration, Instant};
 
@@ -43,11 +43,11 @@ pub struct PendingRequest {
 pub enum RequestOutcome {
     /// It is answered.
     Answer(ControlAnswer),
-    /// Rows of this agent are to be sent, from the one after this on.
+    /// Send rows of this agent from the one after this.
     Events {
         /// The agent.
         agent: AgentId,
-        /// After which.
+        /// Last known row.
         after: Seq,
         /// True to continue with new rows.
         follow: bool,
@@ -57,15 +57,15 @@ pub enum RequestOutcome {
 /// Mode of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunMode {
-    /// On a terminal.
+    /// With a terminal.
     Screen,
-    /// Without one.
+    /// Without a terminal.
     Headless,
-    /// Without one, until no agent works.
+    /// Without a terminal, until no agent works.
     Background,
 }
 
-/// A request that waits for something before it is answered.
+/// Request that waits for a condition before its answer.
 struct WaitingRequest {
     what: Awaits,
     until: Instant,
@@ -75,13 +75,13 @@ struct WaitingRequest {
 /// Condition of a waiting request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Awaits {
-    /// All that was asked before is done.
+    /// All earlier requests are done.
     Screen,
     /// This agent has received its line.
     Heard(AgentId),
-    /// An agent has a submitted line, which has this number if the screen did not take it.
+    /// An agent has a submitted line; the number identifies it if the screen did not take it.
     Submitted(AgentId, u64),
-    /// The agent that is shown has nothing to do.
+    /// The visible agent is idle.
     Idle,
 }
 
@@ -97,7 +97,7 @@ pub struct RequestQueue {
 }
 
 impl RequestQueue {
-    /// Orders that come over a channel, to a program that shows this theme.
+    /// Creates a queue with its sender, for a program with this theme.
     pub fn new(theme: Theme, mode: RunMode) -> (mpsc::Sender<PendingRequest>, Self) {
         let (sender, coming) = mpsc::channel(MOST_ARRIVED);
         let orders = Self {
@@ -112,8 +112,8 @@ impl RequestQueue {
         (sender, orders)
     }
 
-    /// Waits for the next one, which [`RequestQueue::settle`] sees to, or until an agent may have begun or
-    /// ended its work. Safe to drop.
+    /// Waits for the next request, or until an agent may have started or ended its work.
+    /// [`RequestQueue::settle`] handles it. Cancel safe.
     pub(crate) async fn came(&mut self, engine: &Engine) {
         let stirs = self.stirs.get_or_insert_with(|| engine.stirs());
         tokio::select! {
@@ -418,7 +418,7 @@ fn pending(reason: &str) -> ControlAnswer {
 
 /// First outcome of a request.
 enum Begun {
-    /// It waits for something, for so long.
+    /// It waits for a condition, at most this long.
     Awaits(Awaits, Duration),
     /// A task answers it without delaying the screen.
     Elsewhere(std::pin::Pin<Box<dyn Future<Output = ControlAnswer> + Send>>),
@@ -470,7 +470,7 @@ fn type_keys(keys: &str, driver: &mut Driver) -> Result<Begun, String> {
     Ok(Begun::heard(agent))
 }
 
-/// The agent of this name, or the one that is shown.
+/// Agent of this name, or the visible one.
 async fn named(name: Option<&str>, driver: &Driver) -> Result<AgentId, String> {
     let Some(name) = name else {
         return Ok(driver.app.current());

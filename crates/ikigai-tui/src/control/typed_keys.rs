@@ -6,7 +6,8 @@ use crate::terminal::KeyDecoder;
 /// Most keys of one request; longer text is pasted.
 const MOST_KEYS: usize = 16_384;
 
-/// The bytes that a text with `\r \n \t \\ \xNN` stands for. Any other backslash is itself.
+/// Bytes of a text with `\r
+///  \t \\ \xNN` unescaped. Any other backslash is literal.
 pub fn unescape(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -77,7 +77,7 @@ pub(crate) enum LoadResult {
     PendingStored(AgentId, Submission, Result<(), EngineError>),
     /// Report about files of drafts.
     Kept(DraftReport),
-    /// Something failed.
+    /// A load failed.
     Trouble(String),
 }
 
@@ -145,7 +145,7 @@ impl Loader {
         });
     }
 
-    /// Reports growth of the log, which other processes may cause.
+    /// Watches the log for growth, which other processes may cause.
     pub(super) fn watch_others(&self) {
         let (engine, mailbox) = (self.engine.clone(), self.mailbox.clone());
         tokio::spawn(async move {
@@ -193,7 +193,7 @@ impl Loader {
         self.send(async move {
             let stopped = engine.supervise().await;
             for one in stopped.iter().flatten().filter(|one| !one.goes_on) {
-                // Its questions are asked again, unless it ended or was taken meanwhile.
+                // Its questions appear again, unless it ended or was taken meanwhile.
                 let _ = engine.attend(&one.agent).await;
             }
             or_trouble(stopped, |stopped| {

@@ -59,7 +59,7 @@ fn levels(name: &str, offer: &Offer) -> Picker {
     Picker::new(format!("how much {name} thinks"), entries, None)
 }
 
-/// Context, price for a million tokens, levels, and whether it can be asked.
+/// Context, price per million tokens, levels and availability.
 fn about(offer: &Offer) -> String {
     let context = offer.context_tokens;
     let context = context.map_or_else(|| "?".to_owned(), figures::tokens);

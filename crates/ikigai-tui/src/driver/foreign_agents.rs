@@ -13,7 +13,7 @@ use ikigai_engine::{
 use super::Driver;
 use crate::protocol::{ControlAnswer, ControlOutput, ControlRequest};
 
-/// Answer of another process, or the reason why there is none.
+/// Answer of another process, or an error message.
 pub type NeighbourAnswer<'a> = Pin<Box<dyn Future<Output = Result<ControlAnswer, String>> + 'a>>;
 
 /// Other processes that own agents and answer requests.

@@ -73,7 +73,7 @@ impl Mailbox {
         self.came.notify_one();
     }
 
-    /// Waits until something is there. Safe to drop.
+    /// Waits for a letter. Cancel safe.
     pub(crate) async fn came(&self) {
         loop {
             let notified = self.came.notified();
@@ -89,7 +89,7 @@ impl Mailbox {
         self.is_urgent.load(Ordering::Acquire)
     }
 
-    /// Waits until a letter is there that is to be shown at once. Safe to drop.
+    /// Waits for a letter that needs a frame at once. Cancel safe.
     pub(crate) async fn urgent(&self) {
         while !self.is_urgent() {
             self.urgent.notified().await;
@@ -126,7 +126,7 @@ fn is_output(update: &UiEvent) -> bool {
     matches!(update, UiEvent::Progress { .. } | UiEvent::Output { .. })
 }
 
-/// Joins an event to an earlier one, if one can stand for both.
+/// Merges an event into an earlier one, if one can represent both.
 fn is_joined(before: &mut UiEvent, update: &UiEvent) -> bool {
     match (before, update) {
         (UiEvent::Text(text), UiEvent::Text(more))

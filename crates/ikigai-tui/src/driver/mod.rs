@@ -77,7 +77,7 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Reads the first frame. It stores nothing, unless there is no agent yet.
+    /// Loads the first frame. Stores nothing, unless there is no agent yet.
     pub async fn open(
         engine: Engine,
         whom: FirstAgent,
@@ -168,7 +168,7 @@ impl Driver {
             Ok(Followed::Closed) => self.follow = None,
             Ok(followed) => self.followed.push(followed),
             Err(error) => {
-                // Nothing was read, so nothing is missed.
+                // Nothing was read, so no event is missed.
                 self.follow_again = Some(Instant::now() + FOLLOW_PAUSE);
                 self.app.toast(format!("⚠ {error}"));
             }
@@ -537,7 +537,7 @@ fn moves_window(update: &UiEvent) -> bool {
     }
 }
 
-/// Entries of a directory, and whether each is a directory.
+/// Entries of a directory, each with a directory flag.
 fn list_directory(directory: &Path) -> Vec<(String, bool)> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let entries = entries.take(MOST_ENTRIES).map(|entry| {

@@ -13,10 +13,10 @@ use crate::app::{EngineRequest, UiEffect};
 use crate::drafts::{DraftFiles, DraftJob, DraftReport, DraftWriter};
 use crate::outbox::OutboxAction;
 
-/// Longest time for which the screen waits until an agent has a line.
+/// Longest time for which the screen waits for an agent to accept a line.
 const DELIVERY: Duration = Duration::from_millis(250);
 
-/// Longest time for which leaving waits until everything typed is on disk.
+/// Longest time for which exiting waits for typed text to reach the disk.
 const LAST_WRITES: Duration = Duration::from_millis(300);
 
 impl Driver {
@@ -67,7 +67,7 @@ impl Driver {
         }
     }
 
-    /// Takes in whether an agent has a line.
+    /// Handles the delivery of a line to an agent.
     pub(super) async fn delivered(
         &mut self,
         agent: AgentId,
@@ -134,7 +134,7 @@ impl Driver {
         }
     }
 
-    /// Takes in whether a pending message is stored.
+    /// Handles the result of storing a pending message.
     pub(super) fn pending_stored(
         &mut self,
         agent: AgentId,
@@ -153,7 +153,7 @@ impl Driver {
         }
     }
 
-    /// Takes in what became of draft files.
+    /// Handles results about draft files.
     pub(super) fn kept(&mut self, report: DraftReport) {
         match report {
             DraftReport::Draft(agent, draft) => self.app.ctx.restore_draft(agent, draft),

@@ -1,4 +1,4 @@
-//! One cell of a screen, kept small: a screen has thousands, twice.
+//! One cell of a screen, kept small: a screen has thousands of them, twice.
 
 use crate::look::Look;
 use crate::width::LONGEST_PIECE;
@@ -31,7 +31,7 @@ enum Symbol {
 }
 
 impl GridCell {
-    /// Nothing, in a look: the background is to be seen.
+    /// Blank cell with the background of a look.
     pub(super) const fn blank(look: Look) -> Self {
         let mut bytes = [0; SHORT];
         bytes[0] = b' ';
@@ -73,7 +73,7 @@ impl GridCell {
             Symbol::Short { length, bytes } => bytes.get(..usize::from(*length)),
             Symbol::Long { length, bytes } => bytes.get(..usize::from(*length)),
         };
-        // Invariant: only whole texts are put in.
+        // Invariant: it holds whole texts only.
         std::str::from_utf8(bytes.unwrap_or_default()).unwrap_or_default()
     }
 

@@ -12,18 +12,18 @@ use crate::width::pieces;
 /// Limit of links per screen; further ones are plain text.
 const MOST_LINKS: usize = 1_000;
 
-/// A screen of cells, and where its cursor is.
+/// Screen of cells, with a cursor.
 #[derive(Clone, Debug, Default)]
 pub struct Grid {
     columns: u16,
     rows: u16,
     cells: Vec<GridCell>,
     links: Vec<Arc<str>>,
-    /// Row and column of the cursor, if it is to be seen.
+    /// Row and column of the cursor, if visible.
     pub cursor: Option<(u16, u16)>,
 }
 
-/// A run of cells of one row that look the same.
+/// Run of cells of one row with the same style.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StyledRun {
     /// Text of the run.
@@ -59,7 +59,7 @@ impl Grid {
         self.clear();
     }
 
-    /// Makes all of it blank, without a cursor.
+    /// Blanks all cells and hides the cursor.
     pub fn clear(&mut self) {
         let count = usize::from(self.columns) * usize::from(self.rows);
         self.cells.clear();
@@ -74,7 +74,7 @@ impl Grid {
         self.put_linked(row, column, text, look.into(), 0)
     }
 
-    /// Writes a line from a cell on, and says in which column the next would stand.
+    /// Writes a line from a cell on; returns the column behind it.
     pub fn line(&mut self, row: u16, column: u16, line: &TextLine) -> u16 {
         line.spans.iter().fold(column, |column, span| {
             let place = span.link.as_ref().map_or(0, |link| self.place(link));
@@ -82,7 +82,7 @@ impl Grid {
         })
     }
 
-    /// Makes a whole row blank, in a look.
+    /// Blanks a whole row, in a look.
     pub fn fill(&mut self, row: u16, look: impl Into<Look>) {
         let blank = GridCell::blank(look.into());
         self.row_mut(row).fill(blank);
@@ -170,7 +170,7 @@ impl Grid {
         u16::try_from(at).unwrap_or(u16::MAX)
     }
 
-    /// The place of a link in the table; 0 if there is no room for it.
+    /// Index of a link in the table; 0 if the table is full.
     fn place(&mut self, link: &Arc<str>) -> u16 {
         let place = self.links.iter().rposition(|known| known == link);
         let place = place.unwrap_or_else(|| {
@@ -206,7 +206,7 @@ impl Grid {
     }
 }
 
-/// Puts a cell, which fits, into a row. A wide character that loses a half is blank then.
+/// Sets a cell that fits; a wide character that loses a half becomes blank.
 fn set(cells: &mut [GridCell], at: usize, cell: GridCell) {
     let wide = cell.width() == 2;
     let last = if wide { at + 1 } else { at };

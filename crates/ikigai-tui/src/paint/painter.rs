@@ -38,7 +38,7 @@ pub struct Painter {
 }
 
 impl Painter {
-    /// A painter for a terminal of which nothing is known.
+    /// A painter for a terminal with unknown contents.
     pub fn new() -> Self {
         Self {
             forgotten: true,
@@ -46,13 +46,13 @@ impl Painter {
         }
     }
 
-    /// Takes nothing for granted: something else wrote to the terminal. The next frame is whole.
+    /// Discards the known contents, because another program wrote; the next frame is whole.
     pub fn forget(&mut self) {
         self.forgotten = true;
     }
 
-    /// Appends what makes the terminal show this grid; nothing if it does already. The bytes must be
-    /// written completely before the next call, or [`Painter::forget`] be called.
+    /// Appends the bytes that update the terminal to this grid; none if it is equal.
+    /// Write all of them before the next call, or call [`Painter::forget`].
     pub fn paint(&mut self, grid: &Grid, theme: Theme, out: &mut Vec<u8>) {
         self.frame.clear();
         let same_size = (self.columns, self.rows) == (grid.columns(), grid.rows());
@@ -76,7 +76,7 @@ impl Painter {
         }
     }
 
-    /// Makes the terminal blank.
+    /// Blanks the terminal.
     fn begin_anew(&mut self, grid: &Grid, theme: Theme) {
         self.forgotten = false;
         self.columns = grid.columns();
@@ -93,7 +93,7 @@ impl Painter {
             .resize(grid.cells().len(), GridCell::blank(Look::default()));
     }
 
-    /// Takes over the cells of a grid, with the links of this painter.
+    /// Copies the cells of a grid, with the links of this painter.
     fn take(&mut self, grid: &Grid) {
         if self.links.len() + grid.links().len() > MOST_LINKS {
             self.begin_anew(grid, self.theme);
@@ -119,7 +119,7 @@ impl Painter {
         u16::try_from(place + 1).unwrap_or(0)
     }
 
-    /// Writes what differs in one row.
+    /// Writes the differences in one row.
     fn row(&mut self, row: u16) {
         let range = span(row, self.columns);
         let (Some(old), Some(new)) = (self.shown.get(range.clone()), self.next.get(range)) else {
@@ -139,13 +139,13 @@ impl Painter {
             cells: new,
             link: 0,
         };
-        // The terminal may show such a row wider or narrower than we count.
+        // The terminal may draw such a row wider or narrower than computed.
         if old.iter().chain(new).any(is_risky) {
             writer.write_whole(blank_from);
             return;
         }
         let mut column = 0;
-        // Before this column the terminal may have drawn more than it was to.
+        // The terminal may have overdrawn cells before this column.
         let mut clobbered = 0;
         while let Some(cell) = new.get(column) {
             let width = usize::from(cell.width().max(1));
@@ -164,7 +164,7 @@ impl Painter {
         writer.end();
     }
 
-    /// Puts the cursor where the grid has it, or hides it.
+    /// Moves the cursor to its place in the grid, or hides it.
     fn place_cursor(&mut self, cursor: Option<(u16, u16)>) {
         let cursor = cursor.filter(|_| self.columns > 0 && self.rows > 0);
         if let Some((row, column)) = cursor {
@@ -190,8 +190,8 @@ impl Painter {
         csi(&mut self.frame, &[number(start + 1), number(end)], b'r');
         self.pen.lose();
         self.pen.go(number(start), 0, &mut self.frame);
-        // Deleting and inserting rows in a region is known by more terminals than scrolling is, and
-        // puts nothing into their own scrollback.
+        // More terminals support deleting and inserting rows in a region than scrolling, and it
+        // adds nothing to their own scrollback.
         let deed = if scroll.up { b'M' } else { b'L' };
         csi(&mut self.frame, &[number(scroll.by)], deed);
         self.frame.extend_from_slice(b"\x1b[r");

@@ -10,7 +10,7 @@ use crate::look::Look;
 pub(super) struct Pen {
     /// The row of the cursor, if it is known.
     row: Option<u16>,
-    /// Its column, if it is known: behind the last one it is not.
+    /// Its column, if known; unknown behind the last column.
     column: Option<u16>,
     /// Current style; unknown at the beginning.
     style: Option<CellStyle>,
@@ -27,7 +27,7 @@ impl Pen {
         self.style
     }
 
-    /// The cursor was moved by something else than its own.
+    /// Forgets the position, because another sequence moved the cursor.
     pub(super) fn lose(&mut self) {
         self.row = None;
         self.column = None;
@@ -69,7 +69,7 @@ impl Pen {
         self.column = Some(column);
     }
 
-    /// Makes text look so by as few bytes as it takes.
+    /// Sets a style by the fewest bytes.
     pub(super) fn look(&mut self, style: CellStyle, out: &mut Vec<u8>) {
         if self.style == Some(style) {
             return;
@@ -92,7 +92,7 @@ impl Pen {
     }
 }
 
-/// Writes a control sequence. A last parameter of 1 goes without saying.
+/// Writes a control sequence. Omits a last parameter of 1.
 pub(super) fn csi(out: &mut Vec<u8>, parameters: &[u16], last: u8) {
     out.extend_from_slice(b"\x1b[");
     for (place, parameter) in parameters.iter().enumerate() {

@@ -13,7 +13,7 @@ use crate::look::Look;
 /// The longest target of a link; terminals refuse longer ones.
 const LONGEST_LINK: usize = 2_000;
 
-/// As many cells, or fewer, are written anew rather than jumped over.
+/// Up to this number of cells are rewritten instead of jumped over.
 const SHORT_JUMP: usize = 4;
 
 /// Number of trailing blanks from which erasing is cheaper than writing.
@@ -37,8 +37,8 @@ pub(super) struct RowWriter<'a> {
 }
 
 impl RowWriter<'_> {
-    /// Writes one cell that is not a right half. Says before which column the terminal may have
-    /// drawn, which is more than the cell if the two disagree about its width.
+    /// Writes one cell that is not a right half; returns the end of the columns drawn.
+    /// That is beyond the cell if the terminal may disagree about its width.
     pub(super) fn write(&mut self, column: usize) -> usize {
         let Some(cell) = self.cells.get(column) else {
             return column;
@@ -57,7 +57,7 @@ impl RowWriter<'_> {
         self.out.extend((column..end).map(|_| b' '));
         self.wrote(None);
         self.go(column);
-        // And the row must never overflow into the next, also if each character takes two cells.
+        // The row must not overflow into the next, even if each character takes two cells.
         let widest = column + 2 * symbol.chars().count();
         let is_last = widest > self.cells.len();
         if is_last {
@@ -101,7 +101,7 @@ impl RowWriter<'_> {
         self.end();
     }
 
-    /// Makes the row blank from a column on.
+    /// Blanks the row from a column on.
     pub(super) fn erase_rest(&mut self, column: usize) {
         self.set_link(0);
         self.go(column);
@@ -118,7 +118,7 @@ impl RowWriter<'_> {
         self.out.extend_from_slice(b"\x1b[K");
     }
 
-    /// Ends the row: what comes next is in no link.
+    /// Ends the row and any open link.
     pub(super) fn end(&mut self) {
         self.set_link(0);
     }
@@ -135,7 +135,7 @@ impl RowWriter<'_> {
         self.pen.go(self.row, column, self.out);
     }
 
-    /// Writes cells anew that are shown already, if that needs nothing but their letters.
+    /// Rewrites unchanged cells, if they need only their letters; returns false otherwise.
     fn repeat(&mut self, from: usize, to: usize) -> bool {
         let Some(cells) = self.cells.get(from..to) else {
             return false;
@@ -193,13 +193,13 @@ impl RowWriter<'_> {
     }
 
     fn wrote(&mut self, end: Option<usize>) {
-        // Behind the last column terminals differ in where the cursor is.
+        // Terminals disagree about the cursor position behind the last column.
         let end = end.filter(|end| *end < self.cells.len());
         self.pen.wrote(end.and_then(|end| u16::try_from(end).ok()));
     }
 }
 
-/// From which column on a row is plain background.
+/// Column from which a row is plain background.
 pub(super) fn used(row: &[GridCell], theme: Theme) -> usize {
     let plain = theme.style(Look::default()).on_blank();
     let is_background = |cell: &GridCell| {
@@ -212,10 +212,10 @@ pub(super) fn used(row: &[GridCell], theme: Theme) -> usize {
         })
 }
 
-/// Says whether terminals may show a row with this cell in their own way.
+/// Returns true if terminals may draw a row with this cell differently.
 ///
-/// Besides symbols of uncertain width these are letters that run from right to left, which some
-/// terminals reorder or join.
+/// These are symbols of uncertain width, and right-to-left letters, which some terminals reorder or
+/// join.
 pub(super) fn is_risky(cell: &GridCell) -> bool {
     let symbol = cell.symbol();
     let is_right_to_left = |char| matches!(char, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{feff}');
@@ -225,9 +225,9 @@ pub(super) fn is_risky(cell: &GridCell) -> bool {
 /// Returns true if all terminals agree on its width.
 fn certain(symbol: &str) -> bool {
     let mut chars = symbol.chars();
-    // From this plane on are emoji, of which each year brings more, and terminals know them later.
-    // The sign for something unreadable is not drawn by some.
-    // So are emoji among the older symbols.
+    // Planes with emoji: each year adds some, and terminals learn them later.
+    // Some terminals do not draw the replacement character.
+    // Older symbols include emoji too.
     let is_emoji = |base: char| {
         matches!(base, '\u{2300}'..='\u{2bff}') && base.width() == Some(2) || base >= '\u{1f000}'
     };

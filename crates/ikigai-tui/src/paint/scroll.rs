@@ -14,7 +14,7 @@ const COST: usize = 24;
 pub(super) struct Scroll {
     /// Rows involved: the moved, the overwritten and the blanked ones.
     pub(super) region: Range<usize>,
-    /// By how many rows.
+    /// Distance in rows.
     pub(super) by: usize,
     /// Towards the top.
     pub(super) up: bool,
@@ -51,7 +51,7 @@ pub(super) fn find(
     best.1
 }
 
-/// Rows by their digests. Two rows that only seem equal are moved for nothing, and written then.
+/// Digests of rows. A collision moves a row needlessly, and it is written afterwards.
 struct RowDigests {
     old: Vec<u64>,
     new: Vec<u64>,

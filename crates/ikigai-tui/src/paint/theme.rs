@@ -34,7 +34,7 @@ pub enum Colour {
 pub struct CellStyle {
     /// The colour of the text.
     pub fg: Colour,
-    /// The colour behind it.
+    /// Background colour.
     pub bg: Colour,
     /// Attributes, as a sum of the constants of [`Look`].
     pub set_off: u8,
@@ -64,7 +64,7 @@ impl Theme {
         ("mono", Self::Mono),
     ];
 
-    /// The theme of this name.
+    /// Theme by its name.
     pub fn named(name: &str) -> Option<Self> {
         Self::NAMES
             .into_iter()

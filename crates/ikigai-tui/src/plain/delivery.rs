@@ -15,11 +15,11 @@ use crate::driver::LoadResult;
 use crate::outbox::OutboxAction;
 use crate::text::{beginning, clean_line};
 
-/// Longest time for which leaving waits until everything typed is on disk.
+/// Longest time for which exiting waits for typed text to reach the disk.
 const LAST_WRITES: Duration = Duration::from_millis(300);
 
 impl<W: Write> Plain<W> {
-    /// Begins to keep pending messages, and takes over those of dead processes.
+    /// Starts saving pending messages, and takes over those of dead processes.
     pub(super) fn start_drafts(&mut self, files: Option<DraftFiles>) {
         let mailbox = self.mailbox.clone();
         let writer =
@@ -107,7 +107,7 @@ impl<W: Write> Plain<W> {
         }
     }
 
-    /// Takes in what became of pending messages and of their files.
+    /// Handles results about pending messages and their files.
     pub(super) fn take_found(&mut self, found: LoadResult) {
         match found {
             LoadResult::PendingStored(_, submission, Ok(())) => {
@@ -152,7 +152,7 @@ impl<W: Write> Plain<W> {
         }
     }
 
-    /// Takes in that an agent ended with a line.
+    /// Handles the end of an agent that had a line.
     fn lost_by_agent(&mut self, id: MailId) {
         let line = self.outbox.line(id).unwrap_or_default().to_owned();
         if matches!(parse(&line), Line::Message(_)) {

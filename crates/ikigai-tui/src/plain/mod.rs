@@ -1,5 +1,5 @@
-//! Without a screen: lines that are only appended, words for signs, questions answered by number.
-//! For screen readers, terminals that can do nothing else, and scrollback of the terminal's own.
+//! Plain mode: appended lines, words instead of signs, questions answered by number.
+//! For screen readers, simple terminals, and the terminal's own scrollback.
 
 mod delivery;
 mod talk;

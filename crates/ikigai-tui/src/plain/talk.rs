@@ -29,17 +29,17 @@ pub(super) const NOT_STORED_CHARS: usize = 500;
 
 /// Action for the driver of the conversation.
 pub(super) enum Want {
-    /// Say this.
+    /// Send this.
     Say(AgentId, UserRequest),
     /// Go to another agent.
     Show(AgentId),
-    /// Read what agents are called.
+    /// Read the names of agents.
     ReadNames,
     /// Turn echo off.
     Hide,
     /// Show it again.
     Unhide,
-    /// Have this key of a provider tried and kept.
+    /// Verify and save this key of a provider.
     TakeKey(String, TypedKey),
     /// Leave.
     Quit,
@@ -59,7 +59,7 @@ pub(super) struct Talk {
     is_speaking: bool,
     /// Last prompt, if the user is being asked.
     prompt: Option<&'static str>,
-    /// A line that looks like a key and is sent only if it is typed again.
+    /// A line that looks like a key; it is sent only if typed again.
     held: Option<String>,
     /// Provider whose key is being typed.
     secret: Option<String>,
@@ -156,7 +156,7 @@ impl Talk {
         self.wants.push(Want::Say(self.current, request));
     }
 
-    /// Takes in a line that was typed.
+    /// Handles a typed line.
     pub(super) fn line(&mut self, line: &str) {
         // The terminal has ended the line.
         self.prompt = None;
@@ -218,7 +218,7 @@ impl Talk {
         self.ask_next();
     }
 
-    /// Ctrl-C: stops what goes on; the second time it leaves.
+    /// Ctrl-C: stops the running work; the second time it quits.
     pub(super) fn interrupt(&mut self, now: Instant) {
         if self.secret.take().is_some() {
             self.wants.push(Want::Unhide);
@@ -333,7 +333,7 @@ impl Talk {
         }
     }
 
-    /// Tells whole lines of an answer as they come.
+    /// Prints whole lines of a streaming answer.
     fn speak(&mut self, text: &str) {
         self.coming.push_str(text);
         while let Some(end) = self.coming.find('\n') {
@@ -363,7 +363,7 @@ impl Talk {
             }
             // The user has typed it and seen it.
             Some(Kind::User) if is_typed(row) => {}
-            // The command that did it says so.
+            // The command's own output reports it.
             Some(Kind::Mark | Kind::Rewind) => {}
             Some(Kind::User) if std::mem::take(&mut self.is_printed) => {
                 let shell = data::read::<UserData>(row.data.as_deref()).shell;
@@ -425,7 +425,7 @@ impl Talk {
         for line in question.shown.split('\n').chain(preview.lines()) {
             self.add(&format!("  {line}"));
         }
-        // Lines that follow the first are set off, so that none looks like an answer.
+        // Indent the lines after the first, so that none looks like an answer.
         let pattern = question.spelled_pattern().replace('\n', "\n      ");
         self.add(&format!(
             "  1 once\n  2 always: {} \"{pattern}\"\n  3 no\n  4 WHY no, because of that",
@@ -433,7 +433,7 @@ impl Talk {
         ));
     }
 
-    /// Tells what goes on.
+    /// Prints progress.
     pub(super) fn add_progress(&mut self, now: Instant) {
         let Some(doing) = &self.live.turn else {
             return;
@@ -453,7 +453,7 @@ impl Talk {
         self.add(&format!("working: {what}, {time}"));
     }
 
-    /// Says how to go on.
+    /// Prints the command to continue.
     pub(super) fn add_farewell(&mut self) {
         let name = self.name_of(self.current);
         self.end_speech();

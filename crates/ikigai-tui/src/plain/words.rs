@@ -1,4 +1,4 @@
-//! Events as words.
+//! Events as text.
 
 use ikigai_core::Row;
 use ikigai_core::render::{Shown, render};
@@ -41,7 +41,7 @@ pub(super) fn told(row: &Row, manner: &RenderContext<'_>) -> String {
     }
 }
 
-/// A text with a word for the sign that it begins with.
+/// Replaces the sign at the start of a text by a word.
 pub(super) fn in_words(text: &str) -> String {
     for (sign, word) in WORDS {
         let sign = sign.text(Symbols::Utf8);

@@ -27,7 +27,7 @@ pub enum ControlAnswer {
 pub enum ControlOutput {
     /// It is done.
     Ok,
-    /// To `submit`: the line is kept, but not stored or carried out yet.
+    /// To `submit`: the line is saved, but not stored or executed yet.
     Pending {
         /// Why.
         reason: String,
@@ -89,7 +89,7 @@ pub struct RowSeen {
     pub spans: Vec<SpanSeen>,
 }
 
-/// Text that looks the same.
+/// Run of text with one style.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpanSeen {
     /// The text.
@@ -103,7 +103,7 @@ pub struct SpanSeen {
 #[serde(default)]
 #[expect(clippy::struct_excessive_bools, reason = "ways of setting text off")]
 pub struct StyleSeen {
-    /// Its colour, as terminals number them; the terminal's own if there is none.
+    /// Colour number of the terminal's palette; the default colour if none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fg: Option<u8>,
     /// Heavier.
@@ -112,10 +112,10 @@ pub struct StyleSeen {
     /// Fainter.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub dim: bool,
-    /// With its colours exchanged.
+    /// Reverse video.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub reverse: bool,
-    /// With a line below.
+    /// Underlined.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub underline: bool,
     /// Slanted.
@@ -202,12 +202,12 @@ pub struct QuestionSeen {
     pub call: String,
 }
 
-/// An agent that was let go of.
+/// Released agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Released {
     /// Its id.
     pub id: String,
-    /// True if a turn ran, which is stopped now.
+    /// True if a turn was running and was stopped.
     pub worked: bool,
 }
 
@@ -220,7 +220,7 @@ pub struct Version {
     pub pid: u32,
     /// `screen`, `headless`, or `background` for one that ends by itself.
     pub mode: String,
-    /// The id of the agent that is shown.
+    /// Id of the visible agent.
     pub agent: String,
     /// Its name.
     pub name: String,
@@ -239,7 +239,7 @@ impl ControlAnswer {
 
     /// As one line.
     pub fn to_line(&self) -> String {
-        // Nothing in it can fail to be JSON.
+        // Serialization cannot fail.
         let mut line = serde_json::to_string(self).unwrap_or_default();
         line.push('\n');
         line
@@ -315,7 +315,7 @@ impl StyleSeen {
 
 impl From<&Context> for TokenCache {
     fn from(context: &Context) -> Self {
-        // Summaries stand before the first turn that is sent as it was.
+        // Summaries precede the first verbatim turn.
         let summaries = context.turns.iter().take_while(|turn| turn.is_summary);
         let before = u64::try_from(summaries.count()).unwrap_or(0);
         let first = context.start_index.saturating_sub(before);

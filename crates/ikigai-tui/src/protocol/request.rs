@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 /// Default limit of a wait for an idle agent.
 const PATIENCE_MS: u64 = 60_000;
 
-/// One request. Fields that are not known are ignored; an agent is named by its name, its id, or the
-/// beginning of its id, and is the one that is shown if none is named.
+/// One request. Unknown fields are ignored.
+/// An agent is named by its name, its id or a prefix of its id; the default is the visible agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ControlRequest {
@@ -17,7 +17,7 @@ pub enum ControlRequest {
         /// With `\r \n \t \\ \xNN` unescaped.
         keys: String,
     },
-    /// Waits until the agent that is shown has nothing to do.
+    /// Waits until the visible agent is idle.
     WaitIdle {
         /// Limit of the wait.
         #[serde(default = "patience")]
@@ -40,7 +40,7 @@ pub enum ControlRequest {
         /// The agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
-        /// Only those after this one.
+        /// Only rows after this one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<u64>,
         /// True to continue with new rows.

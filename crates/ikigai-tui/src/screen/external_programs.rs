@@ -22,12 +22,12 @@ const USUAL_EDITOR: &str = "vi";
 const PAGERS: [&str; 1] = ["PAGER"];
 const USUAL_PAGER: &str = "less";
 
-/// Puts text where other programs paste from; says whether it was short enough.
+/// Copies text to the clipboard; returns false if it is too long.
 pub(super) async fn copy(terminal: &mut Terminal, text: &str) -> Result<bool, TerminalError> {
     let Some(bytes) = clipboard(text) else {
         return Ok(false);
     };
-    // Within tmux the sequence may be switched off; its own buffer never is.
+    // Within tmux the sequence may be disabled; its own buffer never is.
     if std::env::var_os("TMUX").is_some() && copy_to_tmux(text).await.is_ok() {
         return Ok(true);
     }
@@ -38,12 +38,12 @@ pub(super) async fn copy(terminal: &mut Terminal, text: &str) -> Result<bool, Te
 /// Kind of notification for an absent user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Notify {
-    /// By the terminal's own notification, and a bell for terminals that know none.
+    /// The terminal's own notification, and a bell for terminals without it.
     #[default]
     Osc9,
-    /// By a bell.
+    /// A bell.
     Bell,
-    /// By this command of a shell, which is given the text as an argument.
+    /// This shell command, with the text as an argument.
     Command(String),
     /// Not at all.
     Off,
@@ -118,16 +118,16 @@ pub(super) async fn page(text: &str, secrets: &[String]) -> io::Result<()> {
     }
 }
 
-/// The program that the user wants, by the first of these variables that says something.
+/// Program of the user's choice, from the first of these variables that is set.
 fn chosen(variables: &[&str], usual: &str) -> String {
     let named = variables.iter().filter_map(|name| std::env::var(name).ok());
     let chosen = named.into_iter().find(|name| !name.trim().is_empty());
     chosen.unwrap_or_else(|| usual.to_owned())
 }
 
-/// Runs a program on a file, without the variables that hold secrets; says whether it ended well.
+/// Runs a program on a file, without secret variables; returns true on success.
 async fn run(program: &str, file: &Scratch, secrets: &[String]) -> io::Result<bool> {
-    // As a shell reads it, because people put arguments into it.
+    // By a shell, because users put arguments into the variable.
     let mut command = std::process::Command::new("sh");
     command
         .args(["-c", "exec $0 \"$1\"", program])
@@ -138,7 +138,7 @@ async fn run(program: &str, file: &Scratch, secrets: &[String]) -> io::Result<bo
     Ok(foreground::run(command).await?.success())
 }
 
-/// A file for one text, which only its user can read and which does not stay.
+/// Temporary file for one text, readable only by its user.
 struct Scratch {
     path: PathBuf,
 }

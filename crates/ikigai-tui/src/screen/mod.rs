@@ -45,7 +45,7 @@ pub struct Screen {
     is_typed: bool,
     drawn: Option<Instant>,
     keys_drawn: Option<Instant>,
-    /// Time of the last frame that the end of a turn or the effect of a command asked for.
+    /// Time of the last frame drawn at once, for the end of a turn or a command.
     urgent_drawn: Option<Instant>,
     happened: Vec<TerminalEvent>,
     on_hangup: OnHangUp,
@@ -57,13 +57,13 @@ pub struct Screen {
 enum ExitReason {
     /// The user left, or the system said so.
     Left,
-    /// The user left, and agents that work are to go on.
+    /// The user left, and working agents continue.
     Background,
-    /// The terminal is gone.
+    /// The terminal was closed.
     HungUp,
 }
 
-/// Fate of working agents when the terminal is gone.
+/// Fate of working agents when the terminal is closed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnHangUp {
     /// They go on in the background.
@@ -78,7 +78,7 @@ pub enum OnHangUp {
 pub struct ScreenExit {
     /// Text for the normal screen.
     pub farewell: Farewell,
-    /// The agents that are to go on in the background.
+    /// Agents that continue in the background.
     pub handed: Vec<AgentId>,
 }
 
@@ -133,7 +133,7 @@ impl Screen {
         }
         self.is_dirty = true;
         let ended = match self.go().await {
-            // It may be noticed before the system says so.
+            // A write may notice it before the signal comes.
             Err(TerminalError::Gone) => Ok(ExitReason::HungUp),
             ended => ended,
         };
@@ -152,7 +152,7 @@ impl Screen {
     }
 
     async fn go(&mut self) -> Result<ExitReason, TerminalError> {
-        // A signal may have come before this listened to any.
+        // A signal may have come before the listener existed.
         if is_exiting() {
             let told = tokio::select! {
                 biased;
@@ -200,7 +200,8 @@ impl Screen {
             }
             if came {
                 self.is_dirty = true;
-                // While nothing can be drawn, no frame takes it in: it would come for ever.
+                // While the screen cannot be drawn, no frame handles it, so it would repeat
+                // forever.
                 if self.due().is_none() {
                     self.stage.driver.drain().await;
                 }
@@ -293,7 +294,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Shows the screen again, of which nothing is known.
+    /// Shows the screen again, with unknown contents.
     fn resume(&mut self) -> Result<(), TerminalError> {
         if self.terminal.resume()? {
             let (columns, rows) = self.terminal.size();
@@ -341,7 +342,7 @@ impl Screen {
         Ok(None)
     }
 
-    /// Pauses what works before the process itself is stopped.
+    /// Pauses work before the process itself stops.
     fn stop_agents(&self) {
         for agent in self.stage.driver.engine.working() {
             let stop = UserRequest::Stop(Stop::Interrupt(Cause::User));

@@ -1,7 +1,6 @@
-//! Turns the bytes of a terminal into what happened.
+//! Decoder of terminal input to events.
 //!
-//! Whatever comes, a sequence that is not understood is swallowed whole: its letters were never
-//! typed.
+//! Drops unknown sequences whole, because their letters were never typed.
 
 mod keys;
 
@@ -52,7 +51,7 @@ enum DecodeState {
 }
 
 impl KeyDecoder {
-    /// Takes bytes in, and appends what happened.
+    /// Decodes bytes and appends their events.
     pub fn feed(&mut self, bytes: &[u8], out: &mut Vec<TerminalEvent>) {
         let mut rest = bytes;
         while let Some((&byte, after)) = rest.split_first() {
@@ -65,8 +64,8 @@ impl KeyDecoder {
         }
     }
 
-    /// Says that no more bytes are there: an escape at the end was the key. To be called when a
-    /// read has brought all that there was.
+    /// Reports the end of the available input, so that a final escape is the Esc key.
+    /// Call it after a read that emptied the input.
     pub fn finish(&mut self, out: &mut Vec<TerminalEvent>) {
         let key = match self.state {
             DecodeState::Escape => KeyPress::of(KeyCode::Escape),
@@ -105,7 +104,7 @@ impl KeyDecoder {
             }
             DecodeState::Answer { introducer, .. } => match byte {
                 ESCAPE => self.state = DecodeState::AnswerEscape,
-                // The sign that ends such an answer in older terminals.
+                // BEL, which ends such an answer in older terminals.
                 0x07 => self.state = DecodeState::Ground,
                 // No answer holds a control character: it is a key.
                 0x00..0x20 | 0x7f => self.ground(byte, false, out),
@@ -126,7 +125,7 @@ impl KeyDecoder {
         }
     }
 
-    /// A byte that begins something.
+    /// Handles a byte between two keys.
     fn ground(&mut self, byte: u8, alt: bool, out: &mut Vec<TerminalEvent>) {
         self.state = DecodeState::Ground;
         self.held.clear();
@@ -146,7 +145,7 @@ impl KeyDecoder {
             0xc2..0xe0 => 1,
             0xe0..0xf0 => 2,
             0xf0..0xf5 => 3,
-            // Nothing begins so.
+            // No sequence begins with this byte.
             _ => return,
         };
         self.held.push(byte);
@@ -173,7 +172,7 @@ impl KeyDecoder {
 
     fn character(&mut self, byte: u8, missing: u8, alt: bool, out: &mut Vec<TerminalEvent>) {
         if !(0x80..0xc0).contains(&byte) {
-            // The character was cut off; this is something else.
+            // The character was cut off by another byte.
             self.ground(byte, false, out);
             return;
         }
@@ -215,12 +214,12 @@ impl KeyDecoder {
                     self.whole(&held, byte, introducer, out);
                 }
             }
-            // Cut off: what comes is something else.
+            // The sequence was cut off by another byte.
             _ => self.ground(byte, false, out),
         }
     }
 
-    /// A sequence that has come to its end.
+    /// Handles a complete sequence.
     fn whole(&mut self, held: &[u8], last: u8, introducer: u8, out: &mut Vec<TerminalEvent>) {
         if introducer == b'O' {
             out.extend(keys::application(held, last).map(TerminalEvent::Key));

@@ -15,7 +15,7 @@ use tokio::time::sleep_until;
 use super::hidden::show_input;
 use super::modes::restore;
 
-/// Longest time from the wish to leave until the process is gone.
+/// Longest time from the request to exit until the end of the process.
 const EXIT_WITHIN: Duration = Duration::from_secs(2);
 
 /// Signals this close together count as one: `timeout` and a closing terminal send each to the
@@ -57,7 +57,7 @@ pub fn enforce_exit_deadline() -> io::Result<()> {
     Ok(())
 }
 
-/// Makes SIGINT a key press instead of a wish to leave.
+/// Treats SIGINT as a key press instead of a request to exit.
 pub(crate) fn treat_interrupt_as_key() {
     INTERRUPT_IS_KEY.store(true, Ordering::Relaxed);
 }
@@ -132,7 +132,7 @@ impl EndSignals {
         })
     }
 
-    /// Waits for a signal; returns whether it is SIGINT.
+    /// Waits for a signal; returns true if it is SIGINT.
     async fn next(&mut self) -> bool {
         tokio::select! {
             biased;

@@ -9,7 +9,7 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 /// The terminal that hides input, and its modes before: an exit may leave no time to drop [`HiddenInput`].
 static HIDING: Mutex<Option<(OwnedFd, Termios)>> = Mutex::new(None);
 
-/// Hidden input; the terminal is as before when this is dropped.
+/// Echo is off until this is dropped.
 pub struct HiddenInput(());
 
 impl HiddenInput {
@@ -37,7 +37,7 @@ impl Drop for HiddenInput {
 pub(super) fn show_input() {
     let hiding = HIDING.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some((terminal, before)) = hiding {
-        // A terminal that is gone needs nothing.
+        // A closed terminal needs nothing.
         let _ = tcsetattr(&terminal, OptionalActions::Now, &before);
     }
 }

@@ -26,7 +26,7 @@ pub struct Input {
 impl Input {
     pub(super) fn new(tty: OwnedFd, shown: watch::Receiver<bool>) -> io::Result<Self> {
         Ok(Self {
-            // A terminal is read like a pipe: nothing else is asked of it.
+            // The terminal is read like a pipe; no other operation is needed.
             tty: pipe::Receiver::from_owned_fd_unchecked(tty)?,
             shown,
             decoder: KeyDecoder::default(),

@@ -27,7 +27,7 @@ pub(super) const ENTER: &[u8] =
 const LEAVE: &[u8] = b"\x1b\\\x1b[?2026l\x1b[r\x1b[m\x1b]8;;\x1b\\\x1b[<1u\x1b[>4m\
     \x1b[?1006l\x1b[?1002l\x1b[?1004l\x1b[?2004l\x1b[?25h\x1b[?1049l\x1b[23;2t\x1b[m";
 
-/// A terminal that is in raw mode, and how it was before.
+/// Terminal in raw mode, with its previous modes.
 static ENTERED: Mutex<Option<EnteredModes>> = Mutex::new(None);
 
 struct EnteredModes {
@@ -35,7 +35,7 @@ struct EnteredModes {
     before: Termios,
 }
 
-/// Opens the terminal anew, so that not waiting for it is for this process alone.
+/// Opens the terminal again, so that non-blocking mode applies to this process only.
 pub(super) fn open() -> io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let controlling = rustix::fs::open("/dev/tty", flags, Mode::empty());
@@ -98,7 +98,7 @@ pub fn restore() {
     let _ = write(tty.as_fd(), LEAVE, PATIENCE);
 }
 
-/// Writes until all is written or the terminal takes no more for so long. Says how much it took.
+/// Writes all bytes, or until the terminal accepts none for `patience`; returns the count.
 pub(super) fn write(tty: BorrowedFd<'_>, bytes: &[u8], patience: Duration) -> io::Result<usize> {
     let end = Instant::now() + patience;
     let mut written = 0;

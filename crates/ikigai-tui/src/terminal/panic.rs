@@ -27,7 +27,7 @@ pub fn take_panic() -> Option<String> {
     SAID.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-/// Tells what ends this program, if a panic does.
+/// Prints the panic that ends this program, if any.
 pub(super) fn tell() {
     if std::thread::panicking()
         && let Some(said) = take_panic()

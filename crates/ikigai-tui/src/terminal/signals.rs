@@ -15,13 +15,13 @@ const MOST_ANCESTORS: usize = 64;
 pub enum SignalEvent {
     /// The terminal has another size.
     Resized,
-    /// The process goes on after it was stopped.
+    /// The process was continued after a stop.
     Continued,
-    /// It is to stop, and to give the terminal back first.
+    /// The process should stop, after giving the terminal back.
     Stop,
-    /// It is to end.
+    /// The process should exit.
     Terminate,
-    /// The terminal is gone.
+    /// The terminal was closed.
     HangUp,
     /// SIGINT, as Ctrl-C sends it in cooked mode.
     Interrupt,
@@ -39,7 +39,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Begins to listen; from here on these signals do nothing by themselves.
+    /// Starts listening; these signals have no default effect any more.
     pub fn new() -> io::Result<Self> {
         let listen = |number: Number| signal(SignalKind::from_raw(number.as_raw()));
         Ok(Self {

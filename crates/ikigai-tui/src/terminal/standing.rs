@@ -60,7 +60,7 @@ impl Standing {
         })
     }
 
-    /// Another process. Its parent and its terminal are not asked for.
+    /// Another process, without its parent and terminal.
     pub(super) fn of(pid: i32) -> Option<Self> {
         use rustix::process::{Pid, getpgid, getsid};
         let pid = Pid::from_raw(pid)?;

@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Environment variables that tmux needs; it must not get providers' keys.
 const PASSED_ON: [&str; 5] = ["PATH", "HOME", "TMUX", "TMUX_PANE", "TMUX_TMPDIR"];
 
-/// Makes a terminal ring.
+/// Rings the bell.
 pub const BELL: &[u8] = b"\x07";
 
 /// Sets the title of the window.
@@ -30,12 +30,12 @@ pub fn title(text: &str) -> Vec<u8> {
     command("2", text)
 }
 
-/// Shows a notice outside of the terminal, where there is such a thing.
+/// Shows a desktop notification, if the terminal supports it.
 pub fn notification(text: &str) -> Vec<u8> {
     command("9", text)
 }
 
-/// Puts text into the clipboard; nothing if it is too long.
+/// Copies text to the clipboard; none if it is too long.
 pub fn clipboard(text: &str) -> Option<Vec<u8>> {
     (text.len() <= LONGEST_COPY).then(|| {
         let mut bytes = b"\x1b]52;c;".to_vec();
@@ -45,7 +45,7 @@ pub fn clipboard(text: &str) -> Option<Vec<u8>> {
     })
 }
 
-/// Puts text into the buffer of tmux, and by that into the clipboard. For a process within tmux.
+/// Copies text to the buffer of tmux, and so to the clipboard. For a process within tmux.
 pub async fn copy_to_tmux(text: &str) -> io::Result<()> {
     let mut command = Command::new("tmux");
     command
@@ -75,7 +75,7 @@ pub async fn copy_to_tmux(text: &str) -> io::Result<()> {
     }
 }
 
-/// An operating system command: a number and words, which cannot end it.
+/// Operating system command: a number and text, which cannot end it.
 fn command(number: &str, text: &str) -> Vec<u8> {
     let words = clean_line(text);
     format!("\x1b]{number};{}\x1b\\", cut(&words, LONGEST_WORDS)).into_bytes()

@@ -17,7 +17,7 @@ pub(super) fn plain(byte: u8) -> KeyPress {
     }
 }
 
-/// The key of a sequence that begins with ESC O.
+/// Key of a sequence that begins with ESC O.
 pub(super) fn application(held: &[u8], last: u8) -> Option<KeyPress> {
     let code = match last {
         b'I' => KeyCode::Tab,
@@ -33,7 +33,7 @@ pub(super) fn application(held: &[u8], last: u8) -> Option<KeyPress> {
     modified(code, held.unwrap_or(1))
 }
 
-/// The key of a control sequence, if it is one and was not let go.
+/// Key of a control sequence, if it is one and not a release.
 pub(super) fn sequence(held: &[u8], last: u8) -> Option<KeyPress> {
     let held = Parameters::read(held)?;
     let modifiers = held.number(1, 0).unwrap_or(1);
@@ -52,7 +52,7 @@ pub(super) fn sequence(held: &[u8], last: u8) -> Option<KeyPress> {
         b'Z' => modified(KeyCode::Tab, modifiers).map(|key| KeyPress { shift: true, ..key }),
         // Arrows with Shift of one family of terminals.
         b'a'..=b'd' if held.is_empty() => Some(KeyPress::shift(letter(last.to_ascii_uppercase())?)),
-        // Otherwise it says where the cursor is.
+        // Otherwise it reports the cursor position.
         b'R' if held.number(0, 0) != Some(1) && !held.is_empty() => None,
         _ => modified(letter(last)?, modifiers),
     }
@@ -122,7 +122,7 @@ fn typed(
         57_424 => KeyCode::End,
         57_425 => KeyCode::Insert,
         57_426 => KeyCode::Delete,
-        // Keys that stand for themselves: locks, volume, Shift.
+        // Keys without a character: locks, volume, Shift.
         0xe000..=0xf8ff => return None,
         _ => KeyCode::Char(char::from_u32(number).filter(|char| !char.is_control())?),
     };
@@ -170,7 +170,7 @@ fn modified(code: KeyCode, modifiers: u32) -> Option<KeyPress> {
 struct Parameters<'a>(&'a str);
 
 impl<'a> Parameters<'a> {
-    /// Reads them; nothing if there is anything else, which makes it an answer and not a key.
+    /// Reads the numbers; none if there are other characters, as in answers.
     fn read(held: &'a [u8]) -> Option<Self> {
         let numbers = held
             .iter()
