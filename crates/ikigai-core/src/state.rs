@@ -79,7 +79,7 @@ pub struct Applied {
     pub change: Change,
     /// True if path, notes or settings were computed from the row.
     pub control: bool,
-    /// Problem of the row, if it is not what its kind promises.
+    /// Problem of the row, if it violates the promise of its kind.
     pub warning: Option<LoadError>,
 }
 

@@ -23,7 +23,7 @@ pub struct Policy {
 impl Policy {
     /// Six attempts, the last about 15 seconds after the first.
     ///
-    /// That is long enough for a hiccup and short enough for a watching user. A pause of more than
+    /// This is long enough for a hiccup and short enough for a watching user. A pause of more than
     /// a minute is left to the user.
     pub const DEFAULT: Self = Self {
         tries: 6,

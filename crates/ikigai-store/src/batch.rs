@@ -14,7 +14,7 @@ pub struct Batch {
     pub heads: Vec<HeadClaim>,
     /// Rows in order; each belongs to an agent of `heads`.
     pub rows: Vec<NewRow>,
-    /// Changes beside the rows.
+    /// Changes in addition to the rows.
     pub with: Vec<Effect>,
 }
 
@@ -39,7 +39,7 @@ pub struct LeaseClaim {
     pub expected: Seq,
 }
 
-/// A change beside the rows, in the same transaction.
+/// A change in addition to the rows, in the same transaction.
 ///
 /// Effects are executed in order: [`Effect::MakeSession`], [`AgentEffect::Create`] and
 /// [`LeaseEffect::Take`] before the rows, all others after them.
@@ -198,7 +198,7 @@ pub(crate) enum CommitOutcome {
     Absent,
 }
 
-/// Says whether a stored row is the row that was written.
+/// Returns true if a stored row is the row that was written.
 pub(crate) fn is_same_row(found: &Row, written: &NewRow) -> bool {
     found.kind.name() == written.kind.name()
         && found.created_at == written.created_at

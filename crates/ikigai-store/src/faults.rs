@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 pub enum InjectedFault {
     /// Nothing.
     None = 0,
-    /// It fails and was not stored.
+    /// The commit fails and is not stored.
     Lost = 1,
-    /// It fails although it was stored.
+    /// The commit fails although it is stored.
     Stored = 2,
-    /// It fails although it was stored, and cannot be read back.
+    /// The commit fails although it is stored, and cannot be read back.
     Unreadable = 3,
 }
 

@@ -127,7 +127,8 @@ impl Agent {
                 Wants::Rows { spans, limit } => {
                     let rows = store.pages(spans.clone(), limit).await?;
                     if let Some(missing) = first_missing(&spans, &rows) {
-                        // A reference leads nowhere. What is here is restored all the same.
+                        // A referenced row is missing. The rows that exist are restored all the
+                        // same.
                         self.missing = Some(missing);
                         let is_there = !rows.is_empty();
                         self.view.prepend(rows);
@@ -205,7 +206,7 @@ impl Agent {
 /// Reason why a row could not be applied.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// It is not the agent's next row.
+    /// The row is not the agent's next one.
     #[error(transparent)]
     Apply(#[from] ApplyError),
     /// The log could not be read.

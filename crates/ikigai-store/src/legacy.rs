@@ -49,7 +49,7 @@ pub struct Home<'a> {
 pub struct ImportReport {
     /// Number of imported mails.
     pub mail: u64,
-    /// Remarks about what was left out or changed.
+    /// Remarks about omissions and changes.
     pub remarks: Vec<String>,
     /// Number of remarks over the limit.
     pub more: u64,
@@ -71,7 +71,7 @@ pub enum LegacyError {
     /// There is no old log.
     #[error("there is no log of an older ikigai in {0}")]
     None(String),
-    /// It is a log of this program.
+    /// The database is a log of this program.
     #[error("{0} is a log of this ikigai already")]
     Current(String),
     /// The receiver of the lines stopped.

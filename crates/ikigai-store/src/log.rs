@@ -228,7 +228,7 @@ pub trait ReadLog: Send + Sync {
 
     /// Finds rows by words and other conditions.
     ///
-    /// The search ends in a short time; the page says what it left out for that.
+    /// The search has a time limit; the page reports parts that it left out.
     fn search(&self, query: SearchQuery) -> ReadFuture<'_, SearchPage>;
 
     /// Indexes the next chunk of rows for [`Self::search`]; returns how many remain.

@@ -1,8 +1,8 @@
-//! The dump format: a log as lines of JSON, each naming what it holds.
+//! Dump format: a log as lines of JSON, each with a name.
 //!
-//! The first line names the version; the last one counts the rows, which reveals a truncated file.
-//! Between them stand `session`, `agent`, `blob`, `row`, `mail`, `run` and `draft`, each after what
-//! it refers to, except for fork points and references in data.
+//! The first line states the version; the last one counts the rows, which reveals a truncated file.
+//! The lines between them are `session`, `agent`, `blob`, `row`, `mail`, `run` and `draft`, each
+//! after the lines it refers to, except for fork points and references in data.
 
 pub(crate) mod dump_reader;
 pub(crate) mod export_schema;

@@ -13,18 +13,18 @@ use ikigai_core::{
 stored_words! {
     /// Status of an agent.
     Status {
-        /// It runs.
+        /// The agent runs.
         Running = "running",
-        /// It was killed.
+        /// The agent was killed.
         Dead = "dead",
-        /// It was killed and taken out of the navigation.
+        /// The agent was killed and removed from the navigation.
         Reaped = "reaped",
     }
 }
 stored_words! {
     /// State of mail.
     MailState {
-        /// It waits for delivery.
+        /// The mail waits for delivery.
         Queued = "queued",
         /// A row shows it.
         Delivered = "delivered",
@@ -88,7 +88,7 @@ pub struct AgentRecord {
     pub parent: Option<AgentId>,
     /// The last row it inherits.
     pub fork_point: Option<RowRef>,
-    /// Where it is in its life.
+    /// Its status.
     pub status: Status,
     /// Time of creation.
     pub created_at: Micros,
@@ -181,7 +181,7 @@ pub struct ProcessRecord {
 }
 
 impl ProcessRecord {
-    /// Says whether the process may be alive.
+    /// Returns true if the process may be alive.
     ///
     /// A process of another machine may be. A process id that another program uses by now counts as
     /// alive.

@@ -50,7 +50,7 @@ pub enum SortOrder {
     /// Newest first.
     #[default]
     Newest,
-    /// By relevance, if there are few.
+    /// By relevance, if there are few hits.
     Relevance,
 }
 

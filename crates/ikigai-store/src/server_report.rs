@@ -1,4 +1,4 @@
-//! Facts about a database server on which others should be able to rely.
+//! Report on a database server: facts that matter for durability and sharing.
 
 use std::time::Duration;
 

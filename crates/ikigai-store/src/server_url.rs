@@ -35,10 +35,10 @@ const MOST_BYTES: usize = 4096;
 /// Reason why a URL is refused.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum BadUrl {
-    /// It has another scheme.
+    /// The URL has another scheme.
     #[error("the address does not begin with `postgres://`")]
     Scheme,
-    /// It is far too long.
+    /// The URL is too long.
     #[error("the address is longer than {MOST_BYTES} bytes")]
     TooLong,
     /// `%` is not followed by two hexadecimal digits, or they are no text.
@@ -79,9 +79,9 @@ const KNOWN: &str = "host, port, user, password, dbname, schema, sslmode, sslroo
 /// Host of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Host {
-    /// By its name or number.
+    /// Its name or IP address.
     Name(String),
-    /// By the directory of its socket.
+    /// Directory of its socket.
     Socket(PathBuf),
 }
 
@@ -90,7 +90,7 @@ pub(crate) enum Host {
 pub(crate) enum TlsMode {
     /// Nothing.
     Disable,
-    /// TLS, if the server has it; whose certificate it shows does not matter.
+    /// TLS, if the server has it, with any certificate.
     Prefer,
     /// TLS. With `sslrootcert` the certificate must be signed by it.
     Require,
@@ -153,12 +153,12 @@ impl fmt::Debug for Url {
 }
 
 impl Url {
-    /// Says whether a text is a PostgreSQL URL.
+    /// Returns true if a text is a PostgreSQL URL.
     pub fn is_meant(text: &str) -> bool {
         without_scheme(text).is_some()
     }
 
-    /// Reads an address, with the surroundings of this process.
+    /// Parses a URL with the environment variables of this process.
     pub fn parse(text: &str) -> Result<Self, BadUrl> {
         Self::read(text, |name| std::env::var(name).ok())
     }
@@ -205,7 +205,7 @@ impl Url {
         self.password.as_ref()
     }
 
-    /// Says whether the URL names this machine.
+    /// Returns true if the URL names this machine.
     pub fn is_local(&self) -> bool {
         match &self.host {
             Host::Socket(_) => true,

@@ -51,7 +51,7 @@ pub enum QueryError {
     /// The engine, or the rules for queries, refused it.
     #[error("{0}")]
     Refused(String),
-    /// It ran longer than allowed and was stopped.
+    /// The query ran longer than allowed and was stopped.
     #[error("the query was stopped after {} s", .0.as_secs_f64())]
     TimedOut(Duration),
 }

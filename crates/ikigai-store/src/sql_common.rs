@@ -3,7 +3,7 @@
 /// Statements from each schema version to the next; the first creates version 1.
 pub type Migrations = &'static [&'static str];
 
-/// Converts a number for a column; saturates, so that what does not fit is never found.
+/// Converts a number for a column; saturates, so that a larger number is never found.
 pub(crate) fn stored(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -52,7 +52,7 @@ impl LogTally {
         self.counts.get(what).copied().unwrap_or(0)
     }
 
-    /// Says whether the log is empty.
+    /// Returns true if the log is empty.
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }

@@ -335,7 +335,7 @@ fn omitted_rows(view: &View) -> HashSet<RowRef> {
 
 /// Returns true if no row before the view can change the request.
 ///
-/// That is so if its turns fill the model's window and have a user message.
+/// This holds if its turns fill the model's window and have a user message.
 pub fn is_full(state: &AgentState, view: &View, target: &Target, budget: &Budget) -> bool {
     if missing_messages(state, view).is_some() {
         return false;

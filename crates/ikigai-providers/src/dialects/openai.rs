@@ -126,7 +126,7 @@ impl Counted {
 
     /// Returns reasoning tokens that the server counts separately from its output.
     ///
-    /// That is so if only all three counts make the total.
+    /// It does so if only all three counts make the total.
     fn unsaid(&self) -> u64 {
         let parts = [self.input, self.output, self.reasoning];
         let sum: u64 = parts.iter().flatten().fold(0, |a, b| a.saturating_add(*b));

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Home, ImportReport, OldAgent};
 
-/// The kinds that an older log has; `tool` is the first name of `tool_result`.
+/// Returns the kind for an old name; `tool` is the original name of `tool_result`.
 pub(super) fn kind_of(name: &str) -> Option<Kind> {
     let newer = [Kind::Usage, Kind::Interrupted, Kind::Error, Kind::Summary];
     let kind = StoredKind::of(name).read_as();
@@ -32,9 +32,9 @@ pub(super) struct PlannedAgent {
     /// A child begins with its fork; the older log of this one does not.
     pub(super) lacks_fork: bool,
     fork_message_id: i64,
-    /// The old numbers of its rows, in order.
+    /// Old numbers of its rows, in order.
     rows: Vec<i64>,
-    /// The places of its system prompts.
+    /// Positions of its system prompts.
     systems: Vec<Seq>,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct ImportPlan {
     pub(super) agents: Vec<PlannedAgent>,
     by_uuid: HashMap<String, usize>,
     root: usize,
-    /// The old numbers of all rows that come, in order, with their agents.
+    /// Old numbers of all imported rows, in order, with their agents.
     owners: Vec<(i64, u32)>,
 }
 
@@ -167,7 +167,7 @@ impl ImportPlan {
         });
     }
 
-    /// Gives a row its place, if it can come. Rows are put in the order of their numbers.
+    /// Assigns a position to a row, if it can be imported. Call it in the order of row numbers.
     pub(super) fn put(
         &mut self,
         id: i64,
@@ -202,7 +202,7 @@ impl ImportPlan {
             .push((id, u32::try_from(owner).unwrap_or(u32::MAX)));
     }
 
-    /// Finds the fork points, when all rows have their places.
+    /// Finds the fork points, after all rows have positions.
     pub(super) fn finish(&mut self) {
         for index in 0..self.agents.len() {
             let planned = &self.agents[index];
@@ -238,7 +238,7 @@ impl ImportPlan {
         Some(&self.agents[*self.by_uuid.get(uuid)?])
     }
 
-    /// Says whether an agent may rewind to a row: an older own one, or one of an ancestor.
+    /// Returns true if an agent may rewind to a row: an older own one, or one of an ancestor.
     pub(super) fn holds(&self, owner: usize, at: RowRef, target: RowRef) -> bool {
         let mut agent = Some(owner);
         if target.agent == at.agent {
@@ -259,14 +259,14 @@ impl ImportPlan {
     }
 }
 
-/// The id of an agent: its old one where that is one of today, else one made out of it.
+/// Returns the id of an agent: its old one if that is valid, else one derived from it.
 pub(super) fn id_of(uuid: &str) -> AgentId {
     if let Ok(id) = uuid.parse() {
         return id;
     }
     let mut number = 0_u64;
     loop {
-        // Nearly every draw is one.
+        // Nearly every draw gives an id.
         let bytes = digest(&["agent", uuid, &number.to_string()]);
         if let Some(id) = AgentId::from_random(bytes) {
             return id;
@@ -275,7 +275,7 @@ pub(super) fn id_of(uuid: &str) -> AgentId {
     }
 }
 
-/// 16 bytes that differ for different words.
+/// Returns 16 bytes that differ for different words.
 pub(super) fn digest(words: &[&str]) -> [u8; 16] {
     let mut hash = Sha256::new();
     for word in words {

@@ -1,4 +1,4 @@
-//! Reading an older database, out of one moment and a page at a time.
+//! Reader of an older database, at one moment and page by page.
 
 use std::collections::HashMap;
 

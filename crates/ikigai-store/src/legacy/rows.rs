@@ -50,7 +50,7 @@ impl<'a> LineWriter<'a> {
         }
     }
 
-    /// Everything that stands before the rows, and the first rows of children whose fork has none.
+    /// Writes all lines before the rows, and first rows of children whose fork lacks one.
     pub(super) fn begin(&mut self) -> Result<(), LegacyError> {
         let home = self.home;
         self.write_line(&json!({ HEADER_NAME: VERSION }))?;
@@ -123,7 +123,7 @@ impl<'a> LineWriter<'a> {
         }
     }
 
-    /// The row with which a child begins.
+    /// Makes the first row of a child.
     fn fork_of(&self, agent: &PlannedAgent) -> Event {
         let parent = agent.parent.map(|parent| &self.plan.agents[parent]);
         let name = parent.map_or("", |parent| parent.name.as_str());

@@ -140,7 +140,7 @@ impl<R: BufRead> DumpReader<R> {
         self.restored
     }
 
-    /// The next entry; none after the last line of a log that is whole.
+    /// Returns the next entry; none after the last line of a complete log.
     pub(crate) fn next(&mut self) -> Result<Option<DumpEntry>, RestoreError> {
         if self.line == 0 {
             let header = self.object()?;
@@ -213,9 +213,9 @@ impl<R: BufRead> DumpReader<R> {
     }
 }
 
-/// Takes the tag out of a row that grants something: a file's mode and rules count nowhere.
+/// Removes the tag of a row with a grant: a file cannot grant mode and rules.
 ///
-/// A copy of a whole store keeps its tags, which count where their key is.
+/// A copy of a whole store keeps its tags, which are valid on a machine with their key.
 fn drop_grant(cells: &mut [ColumnValue]) {
     let [
         _,

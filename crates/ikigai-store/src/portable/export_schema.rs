@@ -130,7 +130,7 @@ impl Exporter {
         (blobs, json!({ table.name: fields }))
     }
 
-    /// Says whether a blob is new, and records it.
+    /// Returns true if a blob is new, and records it.
     pub(crate) fn is_new_blob(&mut self, hash: &str) -> bool {
         self.blobs.insert(hash.to_owned())
     }

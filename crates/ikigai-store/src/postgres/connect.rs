@@ -57,7 +57,7 @@ impl ConnectionRole {
         }
     }
 
-    /// Settings of the session, beside the schema; times are in milliseconds.
+    /// Returns the settings of the session, apart from the schema; times are in milliseconds.
     ///
     /// A process that is stopped inside a transaction must not block its successors, so the server
     /// ends such a transaction long before its owner counts as gone.
@@ -240,7 +240,7 @@ impl Link {
         Ok(statement)
     }
 
-    /// Says whether the connection is unusable after an error.
+    /// Returns true if the connection is unusable after an error.
     pub fn is_broken_by(&self, error: &tokio_postgres::Error) -> bool {
         self.client.is_closed() || breaks_connection(error)
     }

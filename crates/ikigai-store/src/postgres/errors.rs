@@ -29,7 +29,7 @@ pub enum ServerError {
     /// The server does not answer.
     #[error("it does not answer")]
     Silence,
-    /// The server is not one that can be used.
+    /// The server cannot be used.
     #[error("{reason}")]
     Unfit {
         reason: String,
@@ -158,7 +158,7 @@ fn broken(url: &Url, error: &Arc<tokio_postgres::Error>) -> StoreError {
     away(url, said)
 }
 
-/// Says whether a column had the wrong type; the library reports this only as text.
+/// Returns true if a column had the wrong type; the library reports this only as text.
 fn is_reading_mistake(error: &tokio_postgres::Error) -> bool {
     let said = error.to_string();
     [
@@ -171,7 +171,7 @@ fn is_reading_mistake(error: &tokio_postgres::Error) -> bool {
     .any(|beginning| said.starts_with(beginning))
 }
 
-/// Says whether a code means that the server starts, stops or is full.
+/// Returns true if a code means that the server starts, stops or is full.
 fn is_absence(code: &SqlState) -> bool {
     code.code().starts_with("08")
         || [
@@ -185,7 +185,7 @@ fn is_absence(code: &SqlState) -> bool {
         .contains(code)
 }
 
-/// Says whether the connection is unusable after an error.
+/// Returns true if the connection is unusable after an error.
 pub(super) fn breaks_connection(error: &tokio_postgres::Error) -> bool {
     match error.code() {
         Some(code) => is_absence(code),
@@ -193,7 +193,7 @@ pub(super) fn breaks_connection(error: &tokio_postgres::Error) -> bool {
     }
 }
 
-/// Says whether retrying the transaction may help, because it collided with another one.
+/// Returns true if retrying the transaction may help, because it collided with another one.
 pub(super) fn may_try_again(error: &tokio_postgres::Error) -> bool {
     error.code().is_some_and(|code| {
         [
@@ -204,12 +204,12 @@ pub(super) fn may_try_again(error: &tokio_postgres::Error) -> bool {
     })
 }
 
-/// Says whether an error is the violation of a unique index.
+/// Returns true if an error is the violation of a unique index.
 pub(super) fn is_unique_violation(error: &tokio_postgres::Error) -> bool {
     error.code() == Some(&SqlState::UNIQUE_VIOLATION)
 }
 
-/// Says whether an error is the violation of a foreign key.
+/// Returns true if an error is the violation of a foreign key.
 pub(super) fn is_reference_violation(error: &tokio_postgres::Error) -> bool {
     error.code() == Some(&SqlState::FOREIGN_KEY_VIOLATION)
 }

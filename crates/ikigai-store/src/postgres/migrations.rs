@@ -17,9 +17,9 @@ pub const MIGRATIONS: Migrations = &[
 /// State of a schema.
 #[derive(Debug, PartialEq, Eq)]
 enum SchemaState {
-    /// It is missing or empty.
+    /// The schema is missing or empty.
     Empty,
-    /// It is ours, with this version.
+    /// The schema is ours, with this version.
     Version(u32),
 }
 

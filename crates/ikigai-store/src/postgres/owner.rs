@@ -111,7 +111,7 @@ impl PostgresOwner {
     }
 }
 
-/// Says whether a process is alive.
+/// Returns true if a process is alive.
 ///
 /// Call it in the transaction that takes over its agents; a process that returns meanwhile waits
 /// for the end of it.

@@ -232,7 +232,7 @@ fn param_of(what: EntryKind, place: usize, cell: ColumnValue) -> OwnedParam {
     }
 }
 
-/// Says whether the rows of a restored agent have gaps.
+/// Returns true if the rows of a restored agent have gaps.
 async fn has_gaps(link: &Link) -> Result<bool, QueryFailure> {
     let sql = "SELECT EXISTS (SELECT 1 FROM heads h WHERE h.seq = 0 AND
              (SELECT count(*) FROM messages WHERE agent = h.agent AND seq > 0) <>

@@ -79,13 +79,13 @@ const HARMLESS: &[&str] = &[
 pub(super) const VOLATILE_NAMES: &str = "SELECT DISTINCT proname::text FROM pg_catalog.pg_proc
      WHERE provolatile = 'v' AND proname = ANY ($1) ORDER BY 1";
 
-/// Says whether a name is known to be that of an acting function.
+/// Returns true if a name is known to be that of an acting function.
 pub(super) fn is_acting(name: &str) -> bool {
     let name = name.to_lowercase();
     ACTING.contains(&name.as_str()) || ACTING_PREFIXES.iter().any(|it| name.starts_with(it))
 }
 
-/// Says whether a volatile function is known to be harmless.
+/// Returns true if a volatile function is known to be harmless.
 pub(super) fn is_harmless(name: &str) -> bool {
     HARMLESS.contains(&name)
 }

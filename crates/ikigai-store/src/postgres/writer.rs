@@ -425,9 +425,9 @@ impl PostgresWriter {
 
 /// Reply to a commit.
 enum CommitReply<T> {
-    /// It succeeded.
+    /// The request succeeded.
     Received(T),
-    /// It failed, and nothing is stored.
+    /// The request failed, and nothing is stored.
     Refused(tokio_postgres::Error),
     /// The outcome is unknown.
     Lost(ServerError),

@@ -290,9 +290,9 @@ impl SqliteTarget {
 /// State of a database file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FileState {
-    /// It is empty.
+    /// The file is empty.
     Empty,
-    /// It is ours, with this version.
+    /// The file is ours, with this version.
     Version(u32),
 }
 

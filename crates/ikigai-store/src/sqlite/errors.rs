@@ -76,7 +76,7 @@ pub(super) fn file_error(path: &Path, error: io::Error) -> StoreError {
     }
 }
 
-/// Says whether an error is the violation of a unique index.
+/// Returns true if an error is the violation of a unique index.
 pub(super) fn is_unique_violation(error: &rusqlite::Error) -> bool {
     error.sqlite_error().is_some_and(|error| {
         matches!(
@@ -86,14 +86,14 @@ pub(super) fn is_unique_violation(error: &rusqlite::Error) -> bool {
     })
 }
 
-/// Says whether an error is the violation of a foreign key.
+/// Returns true if an error is the violation of a foreign key.
 pub(super) fn is_reference_violation(error: &rusqlite::Error) -> bool {
     error
         .sqlite_error()
         .is_some_and(|error| error.extended_code == ffi::SQLITE_CONSTRAINT_FOREIGNKEY)
 }
 
-/// Says whether the connection can no longer be trusted after an error.
+/// Returns true if the connection can no longer be trusted after an error.
 pub(super) fn breaks_connection(error: &rusqlite::Error) -> bool {
     error.sqlite_error().is_some_and(|error| {
         matches!(

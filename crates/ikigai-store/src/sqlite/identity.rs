@@ -148,7 +148,7 @@ impl OpenFiles {
         known.content = version;
     }
 
-    /// Says whether a closing connection may move its log into the database.
+    /// Returns true if a closing connection may move its log into the database.
     ///
     /// A log that was unlinked still holds committed rows. They are saved if no other process has
     /// changed the database since; SQLite takes the exclusive lock for it.

@@ -65,7 +65,7 @@ impl SqliteOwner {
         Ok(key)
     }
 
-    /// Says whether a process other than this one is alive.
+    /// Returns true if a process other than this one is alive.
     pub(super) fn is_alive(&self, process: ProcessId) -> Result<bool, StoreError> {
         is_alive(&self.directory, process)
     }
@@ -122,7 +122,7 @@ impl Drop for SqliteOwner {
     }
 }
 
-/// Says whether a process is alive, by its lock file.
+/// Returns true if a process is alive, by its lock file.
 ///
 /// The test takes the lock in shared mode, so that it is never mistaken for the owner.
 pub(super) fn is_alive(locks: &Path, process: ProcessId) -> Result<bool, StoreError> {

@@ -41,7 +41,7 @@ pub(super) fn migrate(
         FileState::Version(version) if version < target.version() => version,
         FileState::Version(_) | FileState::Empty => return Ok(()),
     };
-    // The transaction keeps writers out, so the copy is what is migrated.
+    // The transaction excludes writers, so the copy equals the migrated database.
     back_up(target, version)?;
     apply(target, &transaction, version)?;
     transaction.commit().map_err(fail)

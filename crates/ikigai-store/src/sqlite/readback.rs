@@ -55,7 +55,7 @@ pub(super) fn read_outcome(
     Ok((outcome, connection))
 }
 
-/// Says whether the transaction is stored.
+/// Returns true if the transaction is stored.
 ///
 /// It was all or nothing, so one witness suffices. All rows are compared, because another process's
 /// rows may have the same positions.

@@ -116,7 +116,7 @@ impl SqliteReader {
         }
     }
 
-    /// Says whether a statement failed because another process migrated the tables.
+    /// Returns the error of a statement that failed after another process migrated the tables.
     fn migrated(&self, connection: &Connection, error: &rusqlite::Error) -> Option<StoreError> {
         if error.sqlite_error_code() != Some(ErrorCode::Unknown) {
             return None;

@@ -106,7 +106,7 @@ fn value(cell: &ColumnValue) -> Sql {
     }
 }
 
-/// Says whether the rows of a restored agent have gaps.
+/// Returns true if the rows of a restored agent have gaps.
 fn has_gaps(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row(
         "SELECT EXISTS (SELECT 1 FROM heads h WHERE h.seq = 0 AND

@@ -416,8 +416,9 @@ const ANY: &str = "SELECT m.seq, m.kind, m.created_at, m.content, m.data, m.id, 
      WHERE ?1 IS NULL AND m.id < ?2 AND m.created_at >= ?3 AND m.created_at < ?4
      ORDER BY m.id DESC LIMIT ?5";
 
-/// All terms in one column, as the index's own language says it: nothing that was typed has a
-/// meaning there, because all of it stands in quotes.
+/// Returns a query for all terms in one column.
+///
+/// Every typed word is quoted, so none is interpreted as syntax of the index.
 fn in_column(column: &str, words: &Words) -> Option<String> {
     let terms: Vec<String> = words
         .terms()

@@ -122,7 +122,7 @@ fn only_reading(context: AuthContext<'_>) -> Authorization {
     }
 }
 
-/// Says whether a pragma only reads: those about tables take a name, the others no value.
+/// Returns true if a pragma only reads: those about tables take a name, the others no value.
 fn is_reading(name: &str, value: Option<&str>) -> bool {
     let is_set = value.is_some() && name.ends_with("_version");
     READ_PRAGMAS.contains(&name) && !is_set

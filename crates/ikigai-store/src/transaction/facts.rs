@@ -134,7 +134,7 @@ impl FactKeys {
     }
 }
 
-/// Facts about everything that some batches name. What is absent does not exist.
+/// Facts about everything that some batches name. Missing entries do not exist in the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// The agents.
@@ -180,12 +180,12 @@ pub enum LeaseHolder {
 pub struct MailFacts {
     /// The receiver.
     pub to: AgentId,
-    /// It was neither consumed, bounced nor withdrawn.
+    /// True if it was neither delivered, bounced nor withdrawn.
     pub is_queued: bool,
 }
 
 impl AgentFacts {
-    /// Says whether a row exists.
+    /// Returns true if a row exists.
     pub(super) fn has_row(&self, row: RowRef) -> bool {
         (Seq(1)..=self.seq).contains(&row.seq)
     }

@@ -91,7 +91,7 @@ fn needs_no_lease(row: &NewRow) -> bool {
     !row.control && matches!(row.kind, Kind::Fork | Kind::AgentKilled)
 }
 
-/// Says whether an effect is executed before the rows, because they may need its result.
+/// Returns true if an effect is executed before the rows, because they may need its result.
 pub(super) fn precedes_rows(effect: &Effect) -> bool {
     match effect {
         Effect::MakeSession { .. }
@@ -140,7 +140,7 @@ impl<'b> Decider<'_, 'b> {
         agent.map_or(Ok(()), |agent| self.agent(agent).map(|_| ()))
     }
 
-    /// Says whether a row exists; refuses the batch if its agent does not.
+    /// Returns true if a row exists; refuses the batch if its agent does not.
     fn has_row(&self, row: RowRef) -> Result<bool, CommitError> {
         Ok(self.agent(row.agent)?.has_row(row))
     }
