@@ -1,33 +1,33 @@
-//! `[context]`: when a conversation is shortened, and what stays of it.
+//! `[context]`: thresholds for shortening a conversation.
 
 use anyhow::{Result, bail};
 use ikigai_core::project::ContextLimits;
 use serde::Deserialize;
 
-/// Shortening down to less than this below its threshold would save too little each time.
+/// Least gap between a threshold and its target; a smaller one would save too little each time.
 const LEAST_GAP: u64 = 5;
 
-/// `[context]`. Shares are percents of the budget.
+/// `[context]`. Shares are percentages of the budget.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ContextSection {
-    /// Old tool outputs are shortened above this share…
+    /// Share above which old tool outputs are shortened…
     shorten_at: Option<Bounded<1, 95>>,
-    /// … down to this one.
+    /// … and target share.
     shorten_to: Option<Bounded<1, 95>>,
-    /// The newest tool outputs of this share together stay whole.
+    /// Share of the newest tool outputs that stay whole.
     keep_outputs: Option<Bounded<0, 95>>,
-    /// The user's own messages of this share stay word for word after a summary…
+    /// Share of the user's messages that stay verbatim after a summary…
     keep_messages: Option<Bounded<0, 50>>,
-    /// … but no more tokens than this.
+    /// … and their limit in tokens.
     keep_messages_tokens: Option<Bounded<0, 10_000_000>>,
-    /// The results of one answer have this share together…
+    /// Share of all results of one response…
     result_percent: Option<Bounded<1, 50>>,
-    /// … and each of them at most this many KB.
+    /// … and limit of each in KB.
     result_kb: Option<Bounded<1, 1024>>,
 }
 
-/// A number between two bounds, both included.
+/// Number between two bounds, both included.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(try_from = "u64")]
 struct Bounded<const LEAST: u64, const MOST: u64>(u64);
@@ -44,7 +44,7 @@ impl<const LEAST: u64, const MOST: u64> TryFrom<u64> for Bounded<LEAST, MOST> {
     }
 }
 
-/// A share with the key that sets it, for messages.
+/// Share with its key, for error messages.
 #[derive(Clone, Copy)]
 struct Share {
     key: &'static str,
@@ -52,7 +52,7 @@ struct Share {
 }
 
 impl ContextSection {
-    /// Takes the keys of another section over those of this one.
+    /// Overrides the keys of this section by those of another.
     pub(super) fn replaced_by(self, other: Self) -> Self {
         Self {
             shorten_at: other.shorten_at.or(self.shorten_at),
@@ -65,9 +65,10 @@ impl ContextSection {
         }
     }
 
-    /// The limits of the engine. `compact_at` is the share at which summaries begin; 0: never.
+    /// Returns the limits for the engine. Summaries begin at `compact_at` percent; 0: never.
     ///
-    /// A default gives way to a lower share that is set; two shares that are set must be in order.
+    /// A default share gives way to a lower one that is set; two shares that are set must be in
+    /// order.
     pub(super) fn limits(&self, compact_at: Option<u64>) -> Result<ContextLimits> {
         let usual = ContextLimits::default();
         let summarise_above = match compact_at {
@@ -146,12 +147,12 @@ impl Share {
     }
 }
 
-/// A default share, lowered in proportion if the share above it is lower than its own default.
+/// Scales a default share down if the share above it is below its default.
 fn scaled(usual: u64, usual_upper: u64, upper: Share) -> u64 {
     usual.min(upper.percent.saturating_mul(usual) / usual_upper.max(1))
 }
 
-/// Shares whose defaults depend on other keys: key and percent in force.
+/// Returns shares with defaults that depend on other keys: key and percent in force.
 pub(crate) fn dependent_shares(limits: &ContextLimits) -> [(&'static str, u64); 3] {
     [
         ("context.shorten_at", limits.elide_above),

@@ -1,4 +1,4 @@
-//! The configuration: the user's file, then the project's, which may not widen anything.
+//! Configuration: the user's file, then the project's, which cannot widen anything.
 
 mod context;
 mod project;
@@ -24,44 +24,44 @@ pub(crate) use context::dependent_shares;
 pub(crate) use table::{KEYS, Key, Project, help};
 pub(crate) use work::Work;
 
-/// A file of settings is small; anything larger is something else.
+/// Largest configuration file.
 const MOST_FILE_BYTES: u64 = 1 << 20;
 
-/// The longest deadline: an hour, after which nobody waits any more.
+/// Longest deadline: an hour.
 const MOST_SECONDS: u64 = 3600;
 
-/// What the files say, later ones over earlier ones.
+/// Merged configuration; later files override earlier ones.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
-    /// The database, as `--db` takes it.
+    /// Store, in the form of `--db`.
     pub(crate) store: Option<String>,
-    /// The model of new agents: `[provider:]name[/level]`.
+    /// Model of new agents: `[provider:]name[/level]`.
     pub(crate) model: Option<String>,
-    /// What is done at start with turns that stopped in the middle.
+    /// Handling of interrupted turns at start.
     resume: Option<ResumeWord>,
-    /// What becomes of agents at work when the terminal is gone.
+    /// Handling of working agents when the terminal closes.
     on_hangup: Option<HangUpWord>,
-    /// How the screen looks.
+    /// Name of the colour theme.
     pub(crate) theme: Option<String>,
-    /// Which signs it uses: `unicode` or `ascii`.
+    /// Symbol set: `unicode` or `ascii`.
     pub(crate) symbols: Option<String>,
-    /// Whether it listens to the mouse.
+    /// True if the screen uses the mouse.
     pub(crate) mouse: Option<bool>,
-    /// How somebody who does not look is told something.
+    /// Notification of a user who is not looking.
     notify: Option<NotifyWord>,
-    /// What keys mean.
+    /// Key bindings.
     pub(crate) keys: BTreeMap<String, String>,
-    /// Requests are kept below this many tokens.
+    /// Token limit of a request.
     pub(crate) budget_tokens: Option<u64>,
-    /// When so much of that is used, in percent, the conversation is summarised; 0: never.
+    /// Percentage of the budget at which the conversation is summarised; 0: never.
     compact_at: Option<Percent>,
     context: context::ContextSection,
-    /// Certificates that are trusted beside the usual ones.
+    /// Additional trusted certificates.
     ca_file: Option<AbsolutePath>,
     providers: BTreeMap<String, ProviderSection>,
     models: BTreeMap<String, ModelSection>,
-    /// The project's own section of models.
+    /// Models section of the project's file.
     #[serde(skip)]
     project_models: BTreeMap<String, ModelSection>,
     permissions: work::Permissions,
@@ -119,7 +119,7 @@ struct ProviderSection {
     alternating_roles: Option<bool>,
 }
 
-/// A deadline. None at all would wait for ever, which nothing does here.
+/// Deadline. Zero is refused, because no deadline at all would wait for ever.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(try_from = "u64")]
 struct Seconds(Duration);
@@ -136,7 +136,7 @@ impl TryFrom<u64> for Seconds {
     }
 }
 
-/// A share.
+/// Percentage.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(try_from = "u64")]
 struct Percent(u64);
@@ -153,7 +153,7 @@ impl TryFrom<u64> for Percent {
     }
 }
 
-/// A file that is the same one wherever the program is started.
+/// Absolute path, which is independent of the working directory.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(try_from = "PathBuf")]
 struct AbsolutePath(PathBuf);
@@ -208,8 +208,10 @@ impl Config {
         Ok(config)
     }
 
-    /// Reads a project's file. A repository must not send a key to an address of its own, run a
-    /// command, change prices or widen anything: the table of keys says what is left.
+    /// Reads a project's file.
+    ///
+    /// A repository must not send a key to an address of its choice, run a command, change prices
+    /// or widen anything: the table of keys lists the rest.
     fn read_project(file: &Path) -> Result<Self> {
         let Some(text) = read_text(file)? else {
             return Ok(Self::default());
@@ -218,7 +220,7 @@ impl Config {
         toml::from_str(&text).map_err(|error| project::unreadable(file, error))
     }
 
-    /// What front ends that supervise agents do at start with turns that stopped in the middle.
+    /// Returns the handling of interrupted turns at start, for front ends that supervise agents.
     pub(crate) fn resume(&self) -> Resume {
         match self.resume {
             None | Some(ResumeWord::Ask) => Resume::Ask,
@@ -227,7 +229,7 @@ impl Config {
         }
     }
 
-    /// What becomes of agents at work when the terminal is gone.
+    /// Returns the handling of working agents when the terminal closes.
     pub(crate) fn on_hangup(&self) -> OnHangUp {
         match self.on_hangup {
             None | Some(HangUpWord::Background) => OnHangUp::Background,
@@ -235,13 +237,13 @@ impl Config {
         }
     }
 
-    /// How somebody who does not look is told something.
+    /// Returns the kind of notification for a user who is not looking.
     pub(crate) fn notify(&self) -> Notify {
         let notify = self.notify.clone();
         notify.map(|word| word.0).unwrap_or_default()
     }
 
-    /// What agents may do.
+    /// Returns the sections about permissions and limits of agents.
     pub(crate) fn work(&self) -> Work {
         Work {
             permissions: self.permissions.clone(),
@@ -252,13 +254,13 @@ impl Config {
         }
     }
 
-    /// Shares of the budget at which conversations are shortened; fails if they contradict.
+    /// Returns the shares at which conversations are shortened; fails if they contradict.
     pub(crate) fn context_limits(&self) -> Result<ContextLimits> {
         self.context
             .limits(self.compact_at.map(|percent| percent.0))
     }
 
-    /// What is said of providers.
+    /// Returns the configuration of providers.
     pub(crate) fn providers(&self) -> BTreeMap<String, ProviderConfig> {
         let configs = self.providers.iter().map(|(name, section)| {
             let config = ProviderConfig {
@@ -279,15 +281,16 @@ impl Config {
         configs.collect()
     }
 
-    /// The file of certificates that are trusted beside the usual ones: from the configuration, or
-    /// where programs with OpenSSL look for it.
+    /// Returns the file of additional trusted certificates.
+    ///
+    /// It comes from the configuration, or from the variable that OpenSSL uses.
     pub(crate) fn ca_file(&self) -> Option<PathBuf> {
         let configured = self.ca_file.clone().map(|file| file.0);
         let usual = || std::env::var_os("SSL_CERT_FILE").filter(|name| !name.is_empty());
         configured.or_else(|| usual().map(PathBuf::from))
     }
 
-    /// The models that are added to the table, or corrected.
+    /// Returns models that are added to the table, or corrected.
     pub(crate) fn models(&self) -> Result<Vec<ModelSpec>> {
         let own = self.models.iter();
         let own = own.map(|(name, section)| section.apply_to(name));
@@ -302,7 +305,7 @@ impl Config {
 }
 
 impl ModelSection {
-    /// The model as the table has it.
+    /// Returns the model of the built-in table.
     fn find(name: &str) -> Result<ModelSpec> {
         let named = ModelName::parse(name);
         let known = Catalogue::embedded().find(named.provider.as_deref(), &named.model);
@@ -343,7 +346,7 @@ impl ModelSection {
     }
 }
 
-/// Reads a file of settings as whatever it is to be; the default if it is not there.
+/// Reads and parses a configuration file; the default if it does not exist.
 pub(crate) fn read_file<T: Default + DeserializeOwned>(path: &Path) -> Result<T> {
     match read_text(path)? {
         Some(text) => toml::from_str(&text).map_err(|error| project::unreadable(path, error)),
@@ -351,7 +354,7 @@ pub(crate) fn read_file<T: Default + DeserializeOwned>(path: &Path) -> Result<T>
     }
 }
 
-/// Keys of a project's file that are ignored because they are the user's alone.
+/// Returns keys of a project's file that are ignored because only the user may set them.
 pub(crate) fn ignored_keys(file: &Path) -> Result<Vec<project::PlacedKey>> {
     match read_text(file)? {
         Some(text) => project::check(&text, file),
@@ -368,34 +371,34 @@ fn read_text(path: &Path) -> Result<Option<String>> {
     Ok(Some(text))
 }
 
-/// The user's file.
+/// Returns the path of the user's file.
 pub(crate) fn user_file(home: &Path) -> PathBuf {
     home.join("config.toml")
 }
 
-/// The file of a project.
+/// Returns the path of a project's file.
 pub(crate) fn project_file(project: &Path) -> PathBuf {
     project.join(".ikigai").join("config.toml")
 }
 
-/// `$XDG_CONFIG_HOME/ikigai`, where that is absolute, or its default.
+/// Returns `$XDG_CONFIG_HOME/ikigai`, if that is absolute, or its default.
 pub(crate) fn home() -> Option<PathBuf> {
     directory("XDG_CONFIG_HOME", ".config")
 }
 
-/// The same for what is remembered of this machine: `$XDG_STATE_HOME/ikigai`.
+/// Returns the directory for local state: `$XDG_STATE_HOME/ikigai`.
 pub(crate) fn state_home() -> Option<PathBuf> {
     directory("XDG_STATE_HOME", ".local/state")
 }
 
-/// The same for what can be found out again: `$XDG_CACHE_HOME/ikigai`.
+/// Returns the directory for caches: `$XDG_CACHE_HOME/ikigai`.
 pub(crate) fn cache_home() -> Option<PathBuf> {
     directory("XDG_CACHE_HOME", ".cache")
 }
 
-/// Directories of the program, which no tool may use: those in force and their defaults.
+/// Returns the program's directories, which no tool may use: the ones in force and the defaults.
 ///
-/// Where a variable moves a directory, the default still belongs to processes without it.
+/// If a variable moves a directory, processes without the variable still use the default.
 pub(crate) fn own_directories() -> OwnDirectories {
     let both = |variable, default| candidates(variable, default).collect();
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
@@ -414,7 +417,7 @@ fn directory(variable: &str, default: &str) -> Option<PathBuf> {
     candidates(variable, default).next()
 }
 
-/// The directory that a variable names, if it is absolute, then the default.
+/// Returns the directory in a variable, if it is absolute, then the default.
 fn candidates(variable: &str, default: &str) -> impl Iterator<Item = PathBuf> {
     let named = std::env::var_os(variable).map(PathBuf::from);
     let named = named.filter(|path| path.is_absolute());

@@ -1,4 +1,4 @@
-//! Keys in a project's file: the table of keys decides which of them a project may set.
+//! Check of the keys in a project's file against the table of keys.
 
 use std::ops::Range;
 use std::path::Path;
@@ -8,15 +8,15 @@ use toml::de::{DeTable, DeValue};
 
 use super::table::{KEYS, Key, Project};
 
-/// A key of a project's file, with the line it is on.
+/// Key of a project's file, with its line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PlacedKey {
-    /// The key as it is in the file, sections included.
+    /// Key as it is in the file, sections included.
     pub(crate) path: String,
     pub(crate) line: usize,
 }
 
-/// Fails at the first key that a project may not set; returns those that are ignored.
+/// Fails at the first key that a project may not set; returns the ignored keys.
 ///
 /// Unknown keys and wrong values are left to the parser of the file.
 pub(crate) fn check(text: &str, file: &Path) -> Result<Vec<PlacedKey>> {
@@ -48,7 +48,7 @@ fn own_file() -> String {
         .unwrap_or_default()
 }
 
-/// Collects the known keys of a table in the order of their paths.
+/// Collects the known keys of a table, sorted by path.
 fn collect(
     table: &DeTable<'_>,
     path: &mut Vec<String>,
@@ -71,7 +71,7 @@ fn is_at(key: &Key, path: &[String]) -> bool {
     parts.len() == path.len() && parts.iter().zip(path).all(is_same)
 }
 
-/// Lowers an own limit by the project's; a limit that is not set is taken from the project.
+/// Lowers a limit to the project's; an unset limit is taken from the project.
 pub(super) fn lowered(own: Option<u64>, theirs: Option<u64>) -> Option<u64> {
     match (own, theirs) {
         (Some(own), Some(theirs)) => Some(own.min(theirs)),
@@ -79,7 +79,7 @@ pub(super) fn lowered(own: Option<u64>, theirs: Option<u64>) -> Option<u64> {
     }
 }
 
-/// Reports a file that is not TOML with its line.
+/// Returns the error for a file that is not TOML, with the line.
 pub(super) fn unreadable(file: &Path, error: toml::de::Error) -> anyhow::Error {
     anyhow!(error).context(format!("`{}` is not right", file.display()))
 }

@@ -1,33 +1,33 @@
-//! Every key of the configuration: its default, and what it means.
+//! Table of all configuration keys, with defaults and descriptions.
 
 use std::fmt::Write as _;
 
-/// What a project's file may say of a key.
+/// Right of a project's file to set a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Project {
-    /// Nothing: a file that has it is an error.
+    /// None: the key is an error there.
     Refused,
-    /// Nothing: it is a matter of taste, and the user's alone.
+    /// None: the key is ignored, because it is a preference of the user.
     Ignored,
-    /// Another value.
+    /// It overrides the value.
     Replaces,
-    /// Further entries.
+    /// It adds entries.
     Adds,
-    /// A lower number.
+    /// It lowers the number.
     Lowers,
 }
 
-/// One key.
+/// Configuration key.
 pub(crate) struct Key {
-    /// The sections that it is in and its name, with dots between them; `*` is any name.
+    /// Path: sections and name, separated by dots; `*` is any name.
     pub(crate) path: &'static str,
-    /// Its value if nobody says anything, as it is written; `- ` and words if there is none.
+    /// Default in TOML; `- ` and a description if there is no default value.
     pub(crate) default: &'static str,
-    /// What it means.
+    /// Description.
     pub(crate) about: &'static str,
-    /// The variable that stands above the files.
+    /// Environment variable that overrides the files.
     pub(crate) variable: Option<&'static str>,
-    /// What a project may do.
+    /// Right of a project's file.
     pub(crate) project: Project,
 }
 
@@ -42,7 +42,7 @@ const fn key(path: &'static str, default: &'static str, about: &'static str) -> 
 }
 
 impl Key {
-    /// Says whether a project's file has a say in it.
+    /// Returns true if a project's file can affect it.
     pub(crate) fn is_open(&self) -> bool {
         !matches!(self.project, Project::Refused | Project::Ignored)
     }
@@ -54,7 +54,7 @@ impl Key {
         }
     }
 
-    /// A project's right to set it, in a word.
+    /// Returns a project's right to set it, in a word.
     pub(crate) fn project_word(&self) -> &'static str {
         match self.project {
             Project::Refused => "no",
@@ -69,13 +69,13 @@ impl Key {
         Self { project, ..self }
     }
 
-    /// What holds if nobody says anything, where that is no value.
+    /// Returns the description of a default that is not a value.
     pub(crate) fn without(&self) -> Option<&'static str> {
         self.default.strip_prefix("- ")
     }
 }
 
-/// All keys, in the order in which they are told; those of one section stand together.
+/// All keys, in the order of display; keys of one section are adjacent.
 pub(crate) const KEYS: &[Key] = &[
     key(
         "store",
@@ -312,7 +312,7 @@ pub(crate) const KEYS: &[Key] = &[
     ),
 ];
 
-/// The keys for `--help`.
+/// Returns the list of keys for `--help`.
 pub(crate) fn help() -> String {
     let mut text = String::from("Keys, what holds if nobody says anything, and what they mean:\n");
     for key in KEYS {

@@ -1,4 +1,4 @@
-//! What agents may do: `[permissions]`, `[sandbox]`, `[web]`, `[limits]` and `[agents]`.
+//! Rights of agents: `[permissions]`, `[sandbox]`, `[web]`, `[limits]` and `[agents]`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,13 +7,13 @@ use ikigai_core::settings::Rule;
 use ikigai_engine::{AgentLimits, Limits};
 use serde::Deserialize;
 
-/// The longest turn: a month, after which nobody waits any more.
+/// Longest turn: a month.
 const MOST_MINUTES: u64 = 31 * 24 * 60;
 
-/// So many requests at once are more than any provider takes.
+/// Most parallel requests; no provider allows more.
 const MOST_REQUESTS: usize = 1000;
 
-/// The sections that say what agents may do.
+/// Sections about the rights of agents.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Work {
     pub(crate) permissions: Permissions,
@@ -27,9 +27,9 @@ pub(crate) struct Work {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Permissions {
-    /// What is not asked about.
+    /// Rules for calls that need no approval.
     allow: Vec<AllowRule>,
-    /// What is refused, whatever else is allowed.
+    /// Rules for refused calls; they override all others.
     refuse: Vec<RefuseRule>,
 }
 
@@ -53,11 +53,11 @@ struct RefuseRule {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Sandbox {
-    /// Whether processes of tools are confined; they are if nothing is said.
+    /// True if processes of tools are sandboxed; the default is true.
     enabled: Option<bool>,
-    /// Whether confined processes may use the network.
+    /// True if sandboxed processes may use the network.
     network: Option<bool>,
-    /// What no tool may read or write, beside what is always hidden.
+    /// Additional paths that no tool may read or write.
     hidden: Vec<String>,
     /// Variables that processes get although they look like secrets.
     pass_env: Vec<String>,
@@ -69,7 +69,7 @@ pub(crate) struct Sandbox {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Web {
-    /// Whether addresses of the own machine and network may be fetched.
+    /// True if addresses of this machine and the local network may be fetched.
     private_addresses: Option<bool>,
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct LimitsSection {
     minutes: Option<u64>,
 }
 
-/// `[agents]`: how many there may be.
+/// `[agents]`: limits on the number of agents.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct AgentsSection {
@@ -99,7 +99,7 @@ impl AgentsSection {
             depth: self.depth.unwrap_or(usual.depth),
             children: self.children.unwrap_or(usual.children),
             family: self.family.unwrap_or(usual.family),
-            // Without any, nobody would ever be asked.
+            // With zero requests no model could ever be called.
             requests: self
                 .requests
                 .unwrap_or(usual.requests)
@@ -109,7 +109,7 @@ impl AgentsSection {
 }
 
 impl Work {
-    /// Takes in the narrower part of a project's settings and leaves the rest.
+    /// Merges a project's settings, as far as they are narrower.
     pub(super) fn narrowed_by(mut self, theirs: Self) -> Self {
         self.permissions.refuse.extend(theirs.permissions.refuse);
         self.sandbox.hidden.extend(theirs.sandbox.hidden);
@@ -156,7 +156,7 @@ impl Sandbox {
         self.network.unwrap_or(false)
     }
 
-    /// What is hidden, `~/` being the home directory; what is no path is left out.
+    /// Returns the hidden paths, with `~/` expanded; skips relative ones.
     pub(crate) fn hidden(&self, home: Option<&Path>) -> Vec<PathBuf> {
         let resolve = |text: &String| match text.strip_prefix("~/") {
             Some(rest) => home.map(|home| home.join(rest)),

@@ -1,4 +1,4 @@
-//! Asks other programs over their control sockets.
+//! Client of other programs' control sockets.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,19 +13,19 @@ use tokio::time::timeout;
 
 use super::socket_path;
 
-/// The longest line that is read: a screen of the largest size, with room to spare.
+/// Longest line that is read; larger than the largest screen.
 const LONGEST_LINE: u64 = 64 << 20;
 
-/// How long a neighbour has to answer. It may have to stop a turn first.
+/// Time for an answer. The other program may have to stop a turn first.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// A request on its way, whose answer is read line by line.
+/// Request that was sent; the answer is read line by line.
 pub(crate) struct Client {
     stream: BufReader<UnixStream>,
 }
 
 impl Client {
-    /// Asks at a socket.
+    /// Sends a request to a socket.
     pub(crate) async fn ask(socket: &Path, request: &ControlRequest) -> Result<Self> {
         let named = || format!("cannot ask at `{}`", socket.display());
         let mut stream = UnixStream::connect(socket).await.with_context(named)?;
@@ -40,7 +40,7 @@ impl Client {
         })
     }
 
-    /// The next line of the answer; none at its end.
+    /// Reads the next line of the answer; none at its end.
     pub(crate) async fn line(&mut self) -> Result<Option<String>> {
         let mut line = String::new();
         let mut limited = (&mut self.stream).take(LONGEST_LINE);
@@ -56,20 +56,20 @@ impl Client {
     }
 }
 
-/// Asks at a socket, and reads the answer.
+/// Sends a request to a socket and reads the answer.
 pub(crate) async fn ask(socket: &Path, request: &ControlRequest) -> Result<ControlAnswer> {
     let line = Client::ask(socket, request).await?.line().await?;
     let line = line.context("there was no answer")?;
     serde_json::from_str(&line).context("the answer is not understood")
 }
 
-/// The other programs of this user on this machine.
+/// Other programs of this user on this machine.
 pub(crate) struct Clients {
     directory: PathBuf,
 }
 
 impl Clients {
-    /// Those whose sockets are where this one's is.
+    /// Uses the socket directory of this program.
     pub(crate) fn here() -> Result<Self> {
         Ok(Self {
             directory: socket_path::directory()?,

@@ -1,5 +1,4 @@
-//! The control socket: a file beside which others find this program, whoever listens there, and
-//! whoever asks.
+//! Control socket: its path, server and client.
 
 mod client;
 mod server;

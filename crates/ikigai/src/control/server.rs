@@ -1,5 +1,7 @@
-//! Listens at the control socket. No client can keep the program or another client waiting: each has
-//! its own task, bounded time and a bounded request.
+//! Server of the control socket.
+//!
+//! No client can delay the program or another client: each has a task, bounded time and a bounded
+//! request.
 
 use std::fs;
 use std::io;
@@ -21,49 +23,49 @@ use tokio::time::{sleep, timeout};
 use super::socket_path;
 use crate::output::{json_line, json_of};
 
-/// The longest request.
+/// Longest request.
 const LONGEST_REQUEST: usize = 1 << 20;
 
-/// How long a client has to send its request, and to take its answer.
+/// Time for a client to send its request, and to read its answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How much of a request that is too long is read and thrown away, so that its client hears why.
+/// Most bytes discarded of a request that is too long, so that its client reads the error.
 const LONGEST_REST: usize = 64 << 20;
 
-/// How many clients there may be at once.
+/// Most clients at a time.
 const MOST_CLIENTS: usize = 256;
 
-/// How long after an accept that failed the next one is tried.
+/// Pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long clients have to take their answers when the program ends.
+/// Time for clients to read their answers when the program ends.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// How many rows are read at a time.
+/// Rows read at a time.
 const PAGE_ROWS: usize = 256;
 
-/// A socket with somebody who listens. The file is removed when this is dropped.
+/// Listening socket. Dropping it removes the file.
 pub(crate) struct Server {
     path: PathBuf,
     stop: Option<oneshot::Sender<()>>,
     listening: Option<JoinHandle<()>>,
 }
 
-/// What a client asked.
+/// Input of a client.
 enum Asked {
     Request(ControlRequest),
-    /// Something else, for this reason.
+    /// Invalid request, with the reason.
     Wrong(String),
-    /// It is gone.
+    /// The client is gone.
     Nothing,
 }
 
 impl Server {
-    /// Listens at this process's socket, and hands what is asked on. Within a runtime.
+    /// Listens at this process's socket and forwards requests. Call it within a runtime.
     pub(crate) fn start(orders: mpsc::Sender<PendingRequest>, engine: Engine) -> Result<Self> {
         let directory = socket_path::directory()?;
         socket_path::prepare(&directory)?;
-        // Removes what dead ones have left.
+        // Removes sockets of dead processes.
         socket_path::instances(&directory);
         let path = socket_path::socket_of(&directory, std::process::id());
         let listener = bind(&path)
@@ -77,14 +79,14 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// Returns the path of the socket.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Listens no longer; clients that were answered get their answers.
+    /// Stops listening; clients still receive pending answers.
     pub(crate) async fn end(mut self) {
-        // It is gone if it has panicked.
+        // The receiver is gone if the task panicked.
         let _ = self.stop.take().map(|stop| stop.send(()));
         if let Some(listening) = self.listening.take() {
             let _ = listening.await;
@@ -94,13 +96,14 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Somebody may have removed it.
+        // Another process may have removed it.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Makes a socket for its owner alone. It is there under its name only when somebody listens, so that
-/// others can tell it from one that was left behind.
+/// Creates a socket that only its owner can use.
+///
+/// It gets its name only after it listens, so that other processes can recognize stale ones.
 fn bind(path: &Path) -> io::Result<UnixListener> {
     let early = path.with_extension("new");
     match fs::remove_file(&early) {
@@ -129,7 +132,7 @@ async fn listen(
                     let is_full = clients.len() >= MOST_CLIENTS;
                     clients.spawn(attend(stream, orders.clone(), engine.clone(), is_full));
                 }
-                // Too many files are open; some will be closed.
+                // Too many open files; some will be closed.
                 Err(_) => sleep(ACCEPT_PAUSE).await,
             },
         }
@@ -139,7 +142,7 @@ async fn listen(
     let _ = timeout(LAST_WORDS, answered).await;
 }
 
-/// Hears one client.
+/// Serves one client.
 async fn attend(
     mut stream: UnixStream,
     orders: mpsc::Sender<PendingRequest>,
@@ -194,7 +197,7 @@ async fn attend(
     }
 }
 
-/// Reads one line, or what came before the client said that no more comes.
+/// Reads one line, or the input up to its end.
 async fn read_request(stream: &mut UnixStream) -> io::Result<Asked> {
     let mut line = Vec::new();
     let mut part = vec![0; 16 * 1024];
@@ -237,7 +240,7 @@ async fn skip_line(stream: &mut UnixStream, part: &mut [u8]) -> io::Result<()> {
 }
 
 async fn tell(stream: &mut UnixStream, answer: &ControlAnswer) {
-    // A client that is gone or does not read is no concern of anybody's.
+    // A client that is gone or does not read does not matter.
     let _ = send(stream, &answer.to_line()).await;
 }
 
@@ -285,7 +288,7 @@ async fn stored_events(
     }
 }
 
-/// Tells rows as they come, until the client closes the connection.
+/// Sends new rows until the client closes the connection.
 async fn follow_events(
     stream: &mut UnixStream,
     engine: &Engine,
@@ -299,7 +302,7 @@ async fn follow_events(
             rows = follow.next() => rows?,
             read = stream.read(&mut part) => match read {
                 Ok(0) | Err(_) => return Ok(()),
-                // It has nothing more to say.
+                // The client sends more input, which is ignored.
                 Ok(_) => continue,
             },
         };

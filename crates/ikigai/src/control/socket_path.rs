@@ -1,4 +1,4 @@
-//! Where control sockets are.
+//! Paths of control sockets.
 
 use std::env;
 use std::fs::{self, DirBuilder};
@@ -10,8 +10,10 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::config;
 
-/// The directory of the sockets of this user: `$IKIGAI_RUNTIME_DIR`, else `ikigai` in
-/// `$XDG_RUNTIME_DIR`, else `run` among what is remembered of this machine.
+/// Returns the directory of this user's sockets.
+///
+/// It is `$IKIGAI_RUNTIME_DIR`, else `ikigai` in `$XDG_RUNTIME_DIR`, else `run` in the state
+/// directory.
 pub(crate) fn directory() -> Result<PathBuf> {
     let named = |name: &str| {
         let value = env::var_os(name).filter(|value| !value.is_empty());
@@ -29,12 +31,12 @@ pub(crate) fn directory() -> Result<PathBuf> {
     Ok(state.join("run"))
 }
 
-/// The socket of a process.
+/// Returns the socket of a process.
 pub(crate) fn socket_of(directory: &Path, pid: u32) -> PathBuf {
     directory.join(format!("ikigai-{pid}.sock"))
 }
 
-/// Makes the directory if it is missing, for its owner alone; an unsafe one is refused.
+/// Creates the directory if it is missing, for its owner alone; refuses an unsafe one.
 pub(super) fn prepare(directory: &Path) -> Result<()> {
     let named = || named(directory);
     let made = DirBuilder::new()
@@ -55,10 +57,10 @@ pub(super) fn prepare(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a directory in which another user could put or replace a socket.
+/// Refuses a directory in which another user could create or replace a socket.
 ///
-/// It must be the user's own and no link, and others must not be able to write it or to replace it
-/// from a directory above.
+/// It must belong to the user and not be a link, and other users must not be able to write it or to
+/// replace it from a directory above.
 pub(crate) fn check(directory: &Path) -> Result<()> {
     let found = fs::symlink_metadata(directory).with_context(|| named(directory))?;
     if found.is_symlink() || !found.is_dir() {
@@ -81,12 +83,12 @@ pub(crate) fn check(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a directory whose entries another user can rename. In a sticky one only owners can.
+/// Refuses a directory in which another user can rename entries. Sticky ones are safe.
 fn check_above(above: &Path) -> Result<()> {
     let found = fs::metadata(above)?;
     let is_trusted = [0, rustix::process::geteuid().as_raw()].contains(&found.uid());
     let is_sticky = found.mode() & 0o1000 != 0;
-    // Where each user has a group of their own, homes may be writable for it.
+    // If each user has a private group, homes may be writable for it.
     let is_own_group = found.gid() == rustix::process::getegid().as_raw();
     let others = if is_own_group { 0o002 } else { 0o022 };
     if !is_trusted {
@@ -105,7 +107,7 @@ fn named(directory: &Path) -> String {
     )
 }
 
-/// The processes that listen, with their sockets. What is left of dead ones is removed.
+/// Returns the listening processes with their sockets; removes sockets of dead ones.
 pub(crate) fn instances(directory: &Path) -> Vec<(u32, PathBuf)> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let sockets = entries.filter_map(|entry| {
@@ -119,13 +121,13 @@ pub(crate) fn instances(directory: &Path) -> Vec<(u32, PathBuf)> {
     living
 }
 
-/// Whether somebody listens at a socket; removes it if it is certain that nobody does.
+/// Returns true if a process listens at a socket; removes it if certainly none does.
 fn is_heard(path: &Path) -> bool {
     match UnixStream::connect(path) {
         Ok(_) => true,
         Err(error) => {
             if error.kind() == std::io::ErrorKind::ConnectionRefused {
-                // Somebody else may have removed it already.
+                // Another process may have removed it already.
                 let _ = fs::remove_file(path);
             }
             false

@@ -1,4 +1,4 @@
-//! A file that does not grow without end, and that only its owner can read.
+//! Log file of bounded size that only its owner can read.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -7,14 +7,13 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-/// Beyond this a new file is begun.
+/// Size at which a new file is started.
 const MOST_BYTES: u64 = 8 << 20;
 
-/// How many older files are kept: `log.1`, then `log.2`.
+/// Number of older files: `log.1`, then `log.2`.
 const OLDER: u32 = 2;
 
-/// A file and its older parts. Several processes may write the same one: each line goes out at
-/// once, to the end of the file.
+/// File with its older parts. Several processes may write it: each line is one append.
 pub(super) struct RotatingFile {
     path: PathBuf,
     file: File,
@@ -22,7 +21,7 @@ pub(super) struct RotatingFile {
 }
 
 impl RotatingFile {
-    /// Opens the file, and makes it and its directory if they are missing.
+    /// Opens the file; creates it and its directory if they are missing.
     pub(super) fn open(path: PathBuf) -> io::Result<Self> {
         if let Some(directory) = path.parent() {
             DirBuilder::new()
@@ -46,12 +45,12 @@ impl RotatingFile {
         self.file.write_all(line.as_bytes())
     }
 
-    /// Another process may have begun a new file already: then that one is used.
+    /// Starts a new file, or uses one that another process has started.
     fn begin_anew(&mut self) -> io::Result<()> {
         let is_long = fs::metadata(&self.path).is_ok_and(|now| now.len() >= self.most_bytes);
         if is_long {
             for number in (1..OLDER).rev() {
-                // The older one may not be there yet.
+                // The older file may not exist yet.
                 let _ = fs::rename(self.older(number), self.older(number + 1));
             }
             fs::rename(&self.path, self.older(1))?;
@@ -68,7 +67,7 @@ impl RotatingFile {
 }
 
 fn append_to(path: &Path) -> io::Result<File> {
-    // A name that leads elsewhere, or to a pipe, is none of ours.
+    // Do not follow a link or block on a pipe of this name.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = OpenOptions::new()
         .append(true)

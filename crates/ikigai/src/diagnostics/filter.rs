@@ -1,37 +1,39 @@
-//! Which events are written: `RUST_LOG` as far as it speaks of this program.
+//! Filter of log events by `RUST_LOG`, for targets of this program.
 
 use ikigai_providers::transport::BODIES;
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 
-/// Others write under their own names, and nobody vouches for what is in their words.
+/// Prefix of our targets. Other crates may log secrets, so they are excluded.
 const OWN: &str = "ikigai";
 
-/// Which events are written.
+/// Filter of events.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Filter {
-    /// Beginnings of targets with their levels.
+    /// Prefixes of targets with their levels.
     levels: Vec<(String, LevelFilter)>,
     bodies: bool,
 }
 
 impl Filter {
-    /// Reads `RUST_LOG`: levels, or `target=level`, between commas. What cannot be read is left
-    /// out, since the variable is not ours alone. None if nothing is asked for. Bodies are written
-    /// only if they are asked for by themselves; that alone means everything else as well.
+    /// Parses `RUST_LOG`: levels, or `target=level`, separated by commas.
+    ///
+    /// Skips directives that it does not understand, because other programs use the variable too.
+    /// Returns none if nothing is to be logged. Bodies are logged only with `bodies`, which alone
+    /// enables all levels.
     pub(super) fn of(rust_log: Option<&str>, bodies: bool) -> Option<Self> {
         let default = if bodies { "trace" } else { "off" };
         let directives = rust_log.unwrap_or(default).split(',').map(str::trim);
         let directives = directives.filter(|text| !text.is_empty());
         let mut levels: Vec<_> = directives.filter_map(directive).collect();
-        // The longest that fits decides, and of equals the last.
+        // The longest matching prefix decides, and of equal ones the last.
         levels.reverse();
         levels.sort_by_key(|(target, _)| std::cmp::Reverse(target.len()));
         let is_silent = |(_, level): &(String, LevelFilter)| *level == LevelFilter::OFF;
         (bodies || !levels.iter().all(is_silent)).then_some(Self { levels, bodies })
     }
 
-    /// Says whether an event is written.
+    /// Returns true if an event is logged.
     pub(super) fn takes(&self, target: &str, level: Level) -> bool {
         if target == BODIES {
             return self.bodies;
@@ -41,7 +43,7 @@ impl Filter {
         target.starts_with(OWN) && most.is_some_and(|(_, most)| level <= *most)
     }
 
-    /// The level beyond which nothing is written.
+    /// Returns the most verbose level that is logged.
     pub(super) fn most(&self) -> LevelFilter {
         let bodies = self.bodies.then_some(LevelFilter::TRACE);
         let levels = self.levels.iter().map(|(_, level)| *level).chain(bodies);
@@ -57,7 +59,7 @@ fn directive(text: &str) -> Option<(String, LevelFilter)> {
             Err(_) => (text, LevelFilter::TRACE),
         },
     };
-    // `[span]` and `{field}` are of no use here.
+    // `[span]` and `{field}` are not supported.
     let is_target = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
     let is_ours = target.is_empty() || target.starts_with(OWN);
     (is_ours && target.chars().all(is_target)).then(|| (target.to_owned(), level))

@@ -1,5 +1,6 @@
-//! The diagnostics log: what the program did, for whoever asks for it with `RUST_LOG` or
-//! `IKIGAI_LOG_BODIES`. Without them nothing is made, opened or remembered.
+//! Diagnostics log, enabled by `RUST_LOG` or `IKIGAI_LOG_BODIES`.
+//!
+//! Without them nothing is created or opened.
 
 mod file;
 mod filter;
@@ -20,13 +21,13 @@ use crate::output::tell;
 use file::RotatingFile;
 use filter::Filter;
 
-/// Shorter values are no keys but words, which would tear holes into every line.
+/// Shortest value that is removed; shorter ones are ordinary words.
 const LEAST_KEY_BYTES: usize = 6;
 
-/// The keys that no line may hold; there is a list if and only if there is a log.
+/// Keys that no line may contain; set if and only if there is a log.
 static HIDDEN: OnceLock<Mutex<Vec<SecretString>>> = OnceLock::new();
 
-/// Begins to write, if somebody asked for it.
+/// Starts the log, if it is enabled.
 pub(crate) fn start() {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let bodies = variable("IKIGAI_LOG_BODIES").is_some_and(|value| value != "0");
@@ -50,13 +51,13 @@ pub(crate) fn start() {
         filter,
         file: Mutex::new(file),
     };
-    // It fails only if there is one already.
+    // Fails only if there is a subscriber already.
     if tracing::subscriber::set_global_default(log).is_ok() {
         info!(version = env!("CARGO_PKG_VERSION"), "started");
     }
 }
 
-/// Keeps keys out of the log. They are asked for only if there is one.
+/// Keeps keys out of the log. Calls `keys` only if there is a log.
 pub(crate) fn hide(keys: impl FnOnce() -> Vec<SecretString>) {
     if let Some(hidden) = HIDDEN.get() {
         let keys = keys().into_iter();
@@ -70,7 +71,7 @@ fn path() -> Option<PathBuf> {
     Some(config::state_home()?.join("log"))
 }
 
-/// Writes one line for each event. Spans are not told.
+/// Writes one line for each event. Ignores spans.
 struct Log {
     filter: Filter,
     file: Mutex<RotatingFile>,
@@ -111,7 +112,7 @@ impl Subscriber for Log {
             told.fields
         );
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        // There is nobody to tell that the log cannot be written.
+        // A failure of the log cannot be reported.
         let _ = file.write(&without_keys(line));
     }
 }
@@ -126,7 +127,7 @@ fn without_keys(line: String) -> String {
     })
 }
 
-/// What an event says, on one line.
+/// Message and fields of an event, on one line.
 #[derive(Default)]
 struct Told {
     message: String,
@@ -154,7 +155,7 @@ impl Visit for Told {
     }
 }
 
-/// Control characters would break the line, or be obeyed by a terminal.
+/// Escapes control characters, which would break the line or affect a terminal.
 fn push_visible(line: &mut String, text: &str) {
     for character in text.chars() {
         if character.is_control() {

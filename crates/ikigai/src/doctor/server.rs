@@ -1,16 +1,16 @@
-//! What is found of a PostgreSQL server.
+//! Findings about a PostgreSQL server.
 
 use ikigai_store::ServerReport;
 
 use super::Finding;
 
-/// Clocks that differ by more than this make a log that is hard to read.
+/// Difference of clocks that makes a log hard to read.
 const SKEW_MICROS: i64 = 2_000_000;
 
-/// How many connections should be left: what two more processes need.
+/// Connections that should be free: enough for two more processes.
 const FREE_CONNECTIONS: u64 = 8;
 
-/// What a report of the server comes to.
+/// Converts a report of the server to findings.
 pub(super) fn findings(report: &ServerReport) -> Vec<Finding> {
     let (used, most) = report.connections;
     let millis = report.round_trip.as_secs_f64() * 1000.0;
@@ -106,7 +106,7 @@ mod tests {
         }
     }
 
-    /// What is not well: `w` and `b` with what was found.
+    /// Returns warnings (`w`) and failures (`b`) with their texts.
     fn faults(report: &ServerReport) -> Vec<String> {
         let findings = findings(report).into_iter();
         let fault = |finding| match finding {

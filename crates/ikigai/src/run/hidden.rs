@@ -1,4 +1,4 @@
-//! Keys of providers: typed at the terminal with nothing shown, and held back as messages.
+//! API keys: hidden input at the terminal, and refusal as messages.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read as _, Write as _};
@@ -9,15 +9,15 @@ use ikigai_engine::{Engine, TypedKey, looks_like_key};
 use ikigai_tui::terminal::HiddenInput;
 use rustix::termios::{LocalModes, SpecialCodeIndex};
 
-/// More is no key.
+/// Longest line that can be a key.
 const LONGEST_LINE: u64 = 8 * 1024;
 
-/// What Ctrl-C sends.
+/// Byte that Ctrl-C sends.
 const CTRL_C: u8 = 3;
 
-/// Refuses to say a text that is nothing but a key: it would be in the log for ever.
+/// Refuses to send a text that is only a key: it would stay in the log for ever.
 pub(crate) fn hold_key_back(text: &str) -> Result<()> {
-    // Whoever means it puts a space before it.
+    // A leading space overrides this.
     if looks_like_key(text) && !text.trim_end().contains(char::is_whitespace) {
         bail!(
             "that looks like an API key, and was not sent\nhint: `ikigai run \"/key anthropic\"` \
@@ -27,8 +27,9 @@ pub(crate) fn hold_key_back(text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Asks for the key if the line is `/key PROVIDER` and there is a terminal; else the command says
-/// what is missing.
+/// Asks for the key if the line is `/key PROVIDER` and there is a terminal.
+///
+/// Otherwise the command itself reports the missing key.
 pub(super) fn ask_key(engine: &Engine, line: &str) -> Result<()> {
     let Line::Command(command, provider) = parse(line) else {
         return Ok(());
@@ -57,7 +58,7 @@ fn read_hidden(mut terminal: &File, prompt: &str) -> Result<String> {
     let mut bytes = Vec::new();
     let mut reader = BufReader::new(terminal).take(LONGEST_LINE);
     loop {
-        // Ctrl-C ends a line as Enter does, so that the terminal is always given back.
+        // Ctrl-C ends a line like Enter, so that the terminal is always restored.
         let read = reader.fill_buf()?.to_vec();
         reader.consume(read.len());
         bytes.extend_from_slice(&read);

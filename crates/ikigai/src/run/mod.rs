@@ -35,19 +35,19 @@ use crate::run::question::Asker;
 use crate::run::show::{RunView, children};
 use crate::store_location::Here;
 
-/// Time for a stopped turn to store how it ended, of the two seconds that leaving may take.
+/// Time for a stopped turn to store its end, part of the two seconds for leaving.
 const STOP_WITHIN: Duration = Duration::from_millis(1300);
 
 const NO_EXIT_THREAD: &str = "cannot start the thread that ends the program";
 
-/// Time for giving the lease back.
+/// Time to release the lease.
 const RELEASE_WITHIN: Duration = Duration::from_millis(300);
 
-/// The longest message that is read; a larger one is a mistake, not a message.
+/// Longest message; a larger one is a mistake.
 const LONGEST_PROMPT_BYTES: u64 = 16 * 1024 * 1024;
 
 pub(crate) fn run(db: Option<String>, order: &RunOrder) -> Result<ExitCode> {
-    // It holds for reading the prompt too. Without one, a signal ends that at once.
+    // The timeout includes reading the prompt. Without one, a signal ends the read at once.
     if let Some(seconds) = order.timeout {
         enforce_timeout(Duration::from_secs(seconds))?;
     }
@@ -77,17 +77,17 @@ pub(crate) fn run(db: Option<String>, order: &RunOrder) -> Result<ExitCode> {
     })
 }
 
-/// None if another process holds the agent and the message was left there.
+/// Returns none if another process holds the agent and got the message.
 async fn errand_in(
     program: &ProgramContext,
     job: AgentJob,
     order: &RunOrder,
 ) -> Result<Option<Done>> {
-    // Heard from the beginning, so that nothing that is stored is left without an end.
+    // Signals are handled from the start, so that every stored turn gets an end.
     let (sender, mut requests) = mpsc::channel(USER_REQUESTS);
     let (late, mut overdue) = mpsc::channel(1);
     let stops = Stops::listen()?;
-    // A signal may have come before this listened to any.
+    // A signal may have come before the handlers were installed.
     if is_exiting() {
         return Ok(Some(given_up(&Stop::Interrupt(Cause::Exit))));
     }
@@ -139,7 +139,7 @@ async fn work_in(
         }
         Err(error) => Err(error.into()),
     };
-    // The lease ends with the process anyway, so a failure here costs nothing.
+    // The lease ends with the process anyway, so a failure does not matter.
     let _ = timeout(RELEASE_WITHIN, worker.release()).await;
     outcome.map(Some)
 }
@@ -156,7 +156,7 @@ fn enforce_timeout(after: Duration) -> Result<()> {
     Ok(())
 }
 
-/// Result of a run whose turn did not end within [`STOP_WITHIN`] after it was stopped.
+/// Returns the result of a turn that did not end within [`STOP_WITHIN`] after its stop.
 fn given_up(stop: &Stop) -> Done {
     let reason = "not everything could be stored; the next start settles the turn";
     match stop {
@@ -174,15 +174,15 @@ fn given_up(stop: &Stop) -> Done {
     }
 }
 
-/// What became of the agent that is meant.
+/// Outcome of opening the agent.
 enum Opened {
-    /// This process holds it, and it has this to do.
+    /// This process holds it; the job is to be done.
     Here(Worker, AgentJob),
-    /// Another process holds it; these are children of it, with something to answer.
+    /// Another process holds it; these new children have a message to answer.
     Children(Worker, Vec<Worker>),
-    /// Another process holds it, and has the message or finds it as mail.
+    /// Another process holds it and got the message, directly or as mail.
     Posted,
-    /// Another process holds it, and it has a child that waits for its user.
+    /// Another process holds it; a new child waits for its user.
     Forked,
 }
 
@@ -216,8 +216,10 @@ async fn open(program: &ProgramContext, order: &RunOrder, job: AgentJob) -> Resu
     Ok(Opened::Here(worker, job))
 }
 
-/// Does what can be done with an agent that another process holds: a message is handed to that
-/// process, or left as mail, and `/fork` makes children of it that are this process's.
+/// Handles an agent that another process holds.
+///
+/// A message is handed to that process, or left as mail, and `/fork` creates children that belong
+/// to this process.
 async fn without_lease(
     program: &ProgramContext,
     job: AgentJob,
@@ -260,7 +262,7 @@ async fn without_lease(
     Ok(Opened::Children(last, forked.children))
 }
 
-/// Whether the process that holds an agent took a message for it.
+/// Returns true if the process that holds an agent accepted a message for it.
 async fn is_handed_over(agent: &AgentRecord, text: &str, owner: &ProcessRecord) -> bool {
     let submit = ControlRequest::Submit {
         text: text.to_owned(),
@@ -314,7 +316,7 @@ async fn carry_out(
         AgentJob::Say(text) => worker.line(&text, &mut front).await,
         job => worker.work(job, &mut front).await.map(Done::turn),
     };
-    // What a command started beside the agent is not cut off by leaving.
+    // Agents that a command started are not cut off by leaving.
     let left = match &outcome {
         Ok(_) => worker.see_children_out(&mut front).await,
         Err(_) => Ok(None),
@@ -376,7 +378,7 @@ fn prompt_of(argument: &str) -> Result<String> {
     String::from_utf8(bytes).context("the message is not UTF-8")
 }
 
-/// The signals that end a turn.
+/// Signals that end a turn.
 struct Stops {
     interrupt: Signal,
     terminate: Signal,
@@ -401,7 +403,7 @@ impl Stops {
     }
 }
 
-/// Stops the turn at the first signal. At the second the exit deadline ends the program.
+/// Stops the turn at the first signal. The second triggers the exit deadline.
 async fn stop_at_signal(mut signals: Stops, sender: Sender<UserRequest>, late: Sender<Stop>) {
     let cause = signals.next().await;
     stop(Stop::Interrupt(cause), exit::INTERRUPTED, &sender, &late).await;
@@ -413,10 +415,10 @@ async fn stop_at(deadline: Option<Duration>, sender: Sender<UserRequest>, late: 
     stop(Stop::Deadline(after), exit::FAILED, &sender, &late).await;
 }
 
-/// Tells the agent to stop, and after a while that it has not.
+/// Asks the agent to stop, and reports later that it has not.
 async fn stop(stop: Stop, code: u8, sender: &Sender<UserRequest>, late: &Sender<Stop>) {
     begin_exit(code);
-    // An agent that does not listen is stopped by giving it up.
+    // An agent that does not read requests is abandoned.
     let _ = sender.try_send(UserRequest::Stop(stop.clone()));
     tokio::time::sleep(STOP_WITHIN).await;
     let _ = late.send(stop).await;

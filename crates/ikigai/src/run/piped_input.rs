@@ -1,4 +1,4 @@
-//! Text that is piped into `ikigai run`, appended to its prompt.
+//! Piped standard input of `ikigai run`, appended to the prompt.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -14,16 +14,16 @@ use rustix::io::Errno;
 
 use crate::output::tell;
 
-/// More does not fit into any model's window.
+/// Most bytes; more does not fit into any model's window.
 const MOST_BYTES: usize = 1 << 20;
 
-/// Silence after which it is checked whether a program writes to the pipe at all.
+/// Silence after which to check for a program that writes to the pipe.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// Most ancestors to look at.
+/// Most ancestors that are checked.
 const MOST_ANCESTORS: usize = 64;
 
-/// Appends the text on standard input, in a frame. A terminal, a device and an empty input change
+/// Appends the text on standard input, in a frame. Terminals, devices and empty input change
 /// nothing.
 pub(super) fn append_to(prompt: String) -> String {
     let stdin = io::stdin();
@@ -33,7 +33,7 @@ pub(super) fn append_to(prompt: String) -> String {
     framed(prompt, &read)
 }
 
-/// Bytes of standard input, and whether there were more.
+/// Bytes of standard input; `is_cut` if there were more.
 struct Piped {
     bytes: Vec<u8>,
     is_cut: bool,
@@ -59,8 +59,8 @@ fn framed(prompt: String, piped: &Piped) -> String {
 
 /// Reads to the end of a file or pipe, or to [`MOST_BYTES`].
 ///
-/// A pipe that only this program's ancestors can write to is not waited for when it stays silent:
-/// programs that start others often leave one open. A producer beside this program is.
+/// A silent pipe is not waited for if only ancestors of this program can write to it: programs that
+/// start others often leave one open. Any other producer is waited for.
 fn read(stdin: BorrowedFd<'_>) -> io::Result<Piped> {
     let mut piped = Piped {
         bytes: Vec::new(),
@@ -101,7 +101,7 @@ fn read(stdin: BorrowedFd<'_>) -> io::Result<Piped> {
     }
 }
 
-/// Waits until something can be read, or the end.
+/// Waits until data or the end can be read.
 fn is_ready(stdin: BorrowedFd<'_>, within: Duration) -> io::Result<bool> {
     let deadline = Instant::now() + within;
     loop {
@@ -116,7 +116,7 @@ fn is_ready(stdin: BorrowedFd<'_>, within: Duration) -> io::Result<bool> {
     }
 }
 
-/// True if a process that is no ancestor of this one has the pipe open for writing.
+/// Returns true if a process other than an ancestor has the pipe open for writing.
 fn has_producer(pipe: u64) -> bool {
     let ancestors = ancestors();
     let own = std::process::id();
@@ -136,7 +136,7 @@ fn writes_to(pid: u32, pipe: u64) -> bool {
     })
 }
 
-/// Reads the access mode, the last octal digit of the flags.
+/// Checks the access mode, the last octal digit of the flags.
 fn is_open_for_writing(process: &Path, file: &OsStr) -> bool {
     let info = fs::read_to_string(process.join("fdinfo").join(file)).unwrap_or_default();
     let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));

@@ -1,4 +1,4 @@
-//! Questions of tools, asked on the terminal.
+//! Approval questions of tools on the terminal.
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
@@ -14,7 +14,7 @@ use tokio::sync::mpsc::Sender;
 
 use crate::output::{tell, visible};
 
-/// Asks whoever sits at the terminal, one question after the other.
+/// Asks the user at the terminal, one question after the other.
 pub(crate) struct Asker {
     questions: std::sync::mpsc::Sender<Question>,
     /// Questions that need no answer any more.
@@ -22,8 +22,9 @@ pub(crate) struct Asker {
 }
 
 impl Asker {
-    /// Somebody who can be asked, if there is a terminal. Answers go to the agent whose call it is:
-    /// `own` hears them over a channel.
+    /// Creates an asker if there is a terminal.
+    ///
+    /// Answers go to the agent of the call; `own` gets them over a channel.
     pub(crate) fn find(engine: Engine, own: AgentId, answers: Sender<UserRequest>) -> Option<Self> {
         if !io::stderr().is_terminal() {
             return None;
@@ -32,7 +33,7 @@ impl Asker {
         let (questions, asked) = std::sync::mpsc::channel::<Question>();
         let moot: Arc<Mutex<HashSet<RowRef>>> = Arc::default();
         let is_moot = moot.clone();
-        // A thread that is left alone: it sits in a read that nothing but the terminal ends.
+        // The thread is detached: only the terminal ends its read.
         std::thread::spawn(move || {
             let mut lines = BufReader::new(terminal);
             for question in asked {
@@ -56,14 +57,14 @@ impl Asker {
         Some(Self { questions, moot })
     }
 
-    /// Does not ask any more, unless somebody is asked already.
+    /// Withdraws a question, unless the user is seeing it already.
     pub(crate) fn drop_question(&self, call: RowRef) {
         locked(&self.moot).insert(call);
     }
 
-    /// Asks as soon as the questions before are answered.
+    /// Queues a question.
     pub(crate) fn ask(&self, question: &Question) {
-        // One that is asked again counts.
+        // Asking again makes a withdrawn question valid.
         locked(&self.moot).remove(&question.call);
         // The thread ends only with the turn.
         let _ = self.questions.send(question.clone());
@@ -74,11 +75,11 @@ fn locked(calls: &Mutex<HashSet<RowRef>>) -> MutexGuard<'_, HashSet<RowRef>> {
     calls.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Asks until the answer is one. A terminal that is gone says no.
+/// Repeats a question until the answer is valid. A closed terminal means no.
 fn ask(question: &Question, lines: &mut BufReader<File>) -> Answer {
-    // What was typed before the question was seen is no answer to it.
+    // Input typed before the question appeared is not an answer.
     let _ = tcflush(lines.get_ref(), QueueSelector::IFlush);
-    // Lines of a pattern that follow the first are set off, so that none looks like an answer.
+    // Further lines of a pattern are indented, so that none looks like an answer.
     let pattern = question.spelled_pattern().replace('\n', "\n      ");
     let keys = visible(&format!(
         "  y once · a always: {} \"{pattern}\" · n no · r REASON no, because … > ",
@@ -86,7 +87,7 @@ fn ask(question: &Question, lines: &mut BufReader<File>) -> Answer {
     ));
     tell(&shown(question));
     loop {
-        // Held for no longer than it takes to write: others print meanwhile.
+        // The lock is held only for the write, because others print meanwhile.
         let _ = write!(io::stderr(), "{keys}");
         let mut line = String::new();
         match lines.read_line(&mut line) {
@@ -99,7 +100,7 @@ fn ask(question: &Question, lines: &mut BufReader<File>) -> Answer {
     }
 }
 
-/// What a line means; nothing is taken for granted, an empty line least of all.
+/// Parses an answer; an empty line is not one.
 fn answer_of(line: &str, pattern: &str) -> Option<Answer> {
     match line {
         "y" | "yes" => Some(Answer::Once),
@@ -112,7 +113,7 @@ fn answer_of(line: &str, pattern: &str) -> Option<Answer> {
     }
 }
 
-/// The whole question: nothing of the call or its diff is left out.
+/// Formats the whole question: call and diff are complete.
 fn shown(question: &Question) -> String {
     let head = format!(
         "? {}: {} asks, in {}",

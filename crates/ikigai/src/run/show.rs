@@ -1,4 +1,4 @@
-//! Shows a turn as it goes on: the answer on standard output, the rest on standard error.
+//! Display of a running turn: answer on standard output, the rest on standard error.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal};
@@ -17,16 +17,16 @@ use rustix::fs::{Stat, fstat};
 use crate::output::{is_reader_gone, json_of, print_exact, print_json, tell, visible};
 use crate::run::question::Asker;
 
-/// A running tool's newest line is told at most this often.
+/// Shortest interval between progress lines of a running tool.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
-/// How much of a provider's words stands in that line; the last try's are told in full.
+/// Longest part of a provider's error in that line; the last attempt's is shown in full.
 const MOST_WORDS: usize = 200;
 
 /// Characters shown of a line that was not stored.
 const NOT_STORED_CHARS: usize = 500;
 
-/// The line that tells of a failed try and the next one.
+/// Formats the line about a failed attempt and the next one.
 fn waiting(wait: &Wait) -> String {
     let words = &wait.error.message;
     let (words, dots) = match words.char_indices().nth(MOST_WORDS) {
@@ -42,20 +42,20 @@ fn waiting(wait: &Wait) -> String {
     )
 }
 
-/// Shows a turn as it goes on.
+/// View of a running turn.
 pub(crate) struct RunView {
     json: bool,
-    /// Who is asked what tools may do.
+    /// Asks for approval of tool calls.
     asker: Option<Arc<Asker>>,
-    /// When progress was told last.
+    /// Time of the last progress line.
     progress: Option<Instant>,
-    /// It was told that the store is away.
+    /// True if the missing store was reported.
     away: bool,
-    /// What stands on standard output of the answer that is coming.
+    /// Printed part of the current answer.
     shown: String,
-    /// What came of an answer that has begun anew, while it says nothing that was not shown.
+    /// Text of a restarted answer, as long as it repeats the printed part.
     again: Option<String>,
-    /// An answer before it stands on the same line.
+    /// True if the previous answer did not end its line.
     unfinished_line: bool,
     pub(crate) failure: Option<io::Error>,
 }
@@ -82,7 +82,7 @@ impl RunView {
             UiEvent::Settled(row) => self.tell(&tool_line(&render(row))),
             UiEvent::Again => self.again = Some(String::new()),
             UiEvent::Waiting(wait) => self.tell(&waiting(wait)),
-            // It is tried again every second; once is enough for a person.
+            // It is retried every second; one report is enough.
             UiEvent::StoreAway(_) if std::mem::replace(&mut self.away, true) => {}
             UiEvent::StoreAway(reason) => {
                 self.tell(&format!("⏸ {}; trying again", visible(reason)));
@@ -112,7 +112,7 @@ impl RunView {
             UiEvent::Warning(text) | UiEvent::GrantOffer(text) => {
                 self.tell(&format!("⚠ {}", visible(text)));
             }
-            // There is no input to put a text into, and nothing to leave.
+            // There is no input field to fill, and no screen to leave.
             UiEvent::Text(_)
             | UiEvent::Thinking(_)
             | UiEvent::Calling(_)
@@ -148,7 +148,7 @@ impl RunView {
         }
     }
 
-    /// What a command printed; rows that the program writes by itself are not shown.
+    /// Prints the output of a command; skips rows that the program adds by itself.
     fn commanded(&mut self, row: &Row) {
         let is_shown = data::read::<CommandData>(row.data.as_deref())
             .echo
@@ -159,7 +159,7 @@ impl RunView {
         }
     }
 
-    /// What a line for the shell came to; other messages are known to whoever sent them.
+    /// Prints the result of a shell line; the user knows other messages.
     fn ran(&mut self, row: &Row) {
         if data::read::<UserData>(row.data.as_deref()).shell.is_some() {
             let text = row.content.as_deref().unwrap_or_default();
@@ -167,7 +167,7 @@ impl RunView {
         }
     }
 
-    /// A running tool's newest line, for somebody who watches.
+    /// Prints a running tool's newest line, if standard error is a terminal.
     fn progress(&mut self, line: &str) {
         let due = self
             .progress
@@ -178,8 +178,10 @@ impl RunView {
         }
     }
 
-    /// Prints what is new of an answer. One that begins anew is not printed twice: as long as it
-    /// says the same, nothing is printed, and if it says something else it gets a line of its own.
+    /// Prints the new part of an answer.
+    ///
+    /// A restarted answer is not printed twice: as long as it repeats the printed part, nothing is
+    /// printed; if it differs, it starts a new line.
     fn say(&mut self, text: &str) {
         let Some(came) = &mut self.again else {
             self.shown.push_str(text);
@@ -210,13 +212,13 @@ impl RunView {
         }
     }
 
-    /// Says something beside the answer, on a line of its own where both go to one place.
+    /// Prints a message; starts a new line if both outputs go to one place.
     fn tell(&mut self, text: &str) {
         self.begin_line();
         tell(text);
     }
 
-    /// Ends the line of an answer where something else is to be shown.
+    /// Ends the line of an answer before another output.
     fn begin_line(&mut self) {
         let unfinished = std::mem::take(&mut self.unfinished_line) || ends_in_a_line(&self.shown);
         if !self.json && unfinished && is_one_output() {
@@ -246,7 +248,7 @@ impl RunView {
         self.note(print_json(&json_of(row)));
     }
 
-    /// Keeps the first failure to print. The turn goes on and is stored all the same.
+    /// Keeps the first printing error. The turn continues and is stored all the same.
     fn note(&mut self, printed: io::Result<()>) {
         if let Err(error) = printed
             && !is_reader_gone(&error)
@@ -256,14 +258,14 @@ impl RunView {
     }
 }
 
-/// Reports whether answers and messages go to one place: a terminal, or one file after `2>&1`.
+/// Returns true if both outputs go to one place: a terminal, or one file after `2>&1`.
 fn is_one_output() -> bool {
     let same = |out: Stat, err: Stat| (out.st_dev, out.st_ino) == (err.st_dev, err.st_ino);
     let stats = (fstat(io::stdout()), fstat(io::stderr()));
     io::stdout().is_terminal() || matches!(stats, (Ok(out), Ok(err)) if same(out, err))
 }
 
-/// Shows what children do: their rows as JSON, or a line for each call, answer and failure.
+/// Shows the rows of children as JSON, or a line for each call, answer and failure.
 pub(crate) fn children(json: bool, asker: Option<Arc<Asker>>) -> Observer {
     Arc::new(move |_, name, update| match update {
         UiEvent::Question(question) => {
@@ -276,7 +278,7 @@ pub(crate) fn children(json: bool, asker: Option<Arc<Asker>>) -> Observer {
                 asker.drop_question(*call);
             }
         }
-        // The turn goes on and is stored, whether or not somebody reads it.
+        // The turn continues and is stored, even if the output has no reader.
         UiEvent::Stored(row) if json => drop(print_json(&json_of(row))),
         UiEvent::Stored(row) => {
             if let Some(line) = child_line(row) {
@@ -289,7 +291,7 @@ pub(crate) fn children(json: bool, asker: Option<Arc<Asker>>) -> Observer {
     })
 }
 
-/// What is told of a child's row, in one line.
+/// Formats a child's row as one line.
 fn child_line(row: &Row) -> Option<String> {
     match row.kind.read_as() {
         Some(
@@ -303,7 +305,7 @@ fn child_line(row: &Row) -> Option<String> {
             let shown = render(row);
             let text = shown.to_string();
             let line = match &shown {
-                // Report the whole call: its first line may hide what it does.
+                // Show the whole call: its first line may hide its effect.
                 Shown::ToolCall { .. } => one_line(&text),
                 _ => Cow::Borrowed(text.lines().next().unwrap_or_default()),
             };
@@ -313,7 +315,7 @@ fn child_line(row: &Row) -> Option<String> {
     }
 }
 
-/// A call or a result: its sign, the tool's name, and what a person should see of it.
+/// Formats a call or a result: sign, tool name and text.
 fn tool_line(shown: &Shown) -> String {
     visible(&shown.to_string())
 }

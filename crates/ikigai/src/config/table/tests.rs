@@ -5,7 +5,7 @@ use std::path::Path;
 use super::super::Config;
 use super::{KEYS, Project};
 
-/// The names that a section takes, as the error about a wrong one lists them.
+/// Returns the names of a section, from the error about an unknown one.
 fn names_in(section: &str) -> BTreeSet<String> {
     let text = format!("[{section}]\nno-such-key = 1\n");
     let text = text.replace("[]\n", "");
@@ -70,7 +70,7 @@ fn defaults_are_what_holds_if_nothing_is_said() {
     assert_eq!(told.permissions, silent.permissions);
 }
 
-/// A value of the right type for a key that has no default.
+/// Returns a valid value for a key without a default.
 fn sample(path: &str) -> &'static str {
     match path {
         "model" => "\"anthropic:theirs\"",
@@ -80,7 +80,7 @@ fn sample(path: &str) -> &'static str {
     }
 }
 
-/// Lines of a file that sets one key, with a comment before it.
+/// Returns a file that sets one key, with a comment before it.
 fn file_with(path: &str, value: &str) -> String {
     let path = path
         .replace("models.*", "models.\"mine:big\"")
@@ -129,7 +129,7 @@ fn a_project_cannot_set_what_the_table_refuses() {
     }
 }
 
-/// A project never widens what the user allows.
+/// A project never widens the user's settings.
 #[test]
 fn a_project_lowers_and_adds_and_no_more() {
     let home = tempfile::tempdir().unwrap();
@@ -161,7 +161,7 @@ fn a_project_lowers_and_adds_and_no_more() {
     }
 }
 
-/// The page has a line for each key that says what a project may do.
+/// The documentation has a line for each key with the project's right.
 #[test]
 fn the_page_says_what_a_project_may_set() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
