@@ -23,8 +23,8 @@ use crate::view::View;
 pub use budget::{Budget, Fixed, block_tokens, estimate_request, estimate_tokens};
 pub use filling::{Filling, FillingParts, PartSize, TurnSize};
 pub use plan::{
-    ContextLimits, Elision, Keep, SummaryRange, messages_up_to, plan_elision, plan_summary,
-    used_tokens,
+    ContextLimits, Elision, Keep, SummaryRange, messages_up_to, plan_elision, plan_last_elision,
+    plan_summary, used_tokens,
 };
 pub use scale::{SCALE_ROWS, Scale, expected_tokens};
 pub use window::{Window, covered_since, is_full, missing_messages};

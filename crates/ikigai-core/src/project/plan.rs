@@ -8,7 +8,7 @@ use crate::message::Message;
 use crate::project::Target;
 use crate::project::budget::{Budget, TOKENS_PER_BLOCK, estimate_tokens, fixed_tokens};
 use crate::project::context_rows::{ContextRows, elided, own_message, row_name};
-use crate::project::window::Window;
+use crate::project::window::{Window, context_rows};
 use crate::state::AgentState;
 use crate::view::{Entry, View, turn_starts};
 
@@ -18,6 +18,12 @@ const TAIL_LINES: u32 = 5;
 
 /// An elision saves at least this share of the budget, in percent, unless the request is too large.
 const LEAST_SAVED_PERCENT: u64 = 5;
+
+/// A summary replaces at least this many tokens, else it would not be shorter.
+const LEAST_REPLACED_TOKENS: u64 = 100;
+
+/// A summary that is needed replaces at least this share of the budget, in percent.
+const LEAST_REPLACED_PERCENT: u64 = 2;
 
 /// Shares of the budget, in percent, at which the conversation is shortened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,13 +85,25 @@ pub struct SummaryRange {
     pub verbatim: u64,
     /// Estimated tokens that the range needs now.
     pub tokens: u64,
-    /// Estimated tokens of the part that no earlier summary replaces.
+    /// Estimated tokens of the range without earlier summaries and messages that stay.
     pub fresh: u64,
     /// Number of turns in that part.
     pub turns: usize,
 }
 
-/// Part of the conversation that a summary leaves as it is.
+impl SummaryRange {
+    /// Returns true if a summary can be shorter than the rows that it replaces.
+    pub fn is_worth_replacing(&self) -> bool {
+        self.tokens >= self.verbatim.saturating_add(LEAST_REPLACED_TOKENS)
+    }
+
+    /// Returns true if a summary, or a cut, frees a part of the budget that is worth a request.
+    pub fn is_worth_asking(&self, budget: &Budget) -> bool {
+        self.fresh >= share(budget.cap, LEAST_REPLACED_PERCENT)
+    }
+}
+
+/// Part of the conversation that a context row leaves as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
     /// The newest response and all after it.
@@ -112,7 +130,7 @@ struct Output {
 }
 
 /// Chooses the oldest outputs whose elision brings the request down to its share of the budget;
-/// none if the request is small enough or too little would be saved.
+/// none if the request is small enough or too little would be saved. The newest outputs stay whole.
 pub fn plan_elision(
     state: &AgentState,
     view: &View,
@@ -120,48 +138,81 @@ pub fn plan_elision(
     budget: &Budget,
     limits: &ContextLimits,
 ) -> Option<Elision> {
-    let window = Window::of(state, view, target);
-    let used = fixed_tokens(state, target) + window.tokens();
-    if used <= share(budget.cap, limits.elide_above) {
+    let outputs = Outputs::of(state, view, target);
+    if outputs.used <= share(budget.cap, limits.elide_above) {
         return None;
     }
-    let lines = Elide {
-        head: Some(HEAD_LINES),
-        tail: Some(TAIL_LINES),
-    };
-    let measure = |(row, content): (RowRef, &str)| {
-        let name = row_name(row, state.agent());
-        let tokens = estimate_tokens(content);
-        let short = elided(content, &lines, &name).map(|text| estimate_tokens(&text));
-        let gain = short.map_or(0, |short| tokens.saturating_sub(short));
-        Output { row, gain, tokens }
-    };
-    let responses: Vec<Vec<Output>> = window
-        .responses()
-        .map(|response| response.results().map(measure).collect())
-        .collect();
-    let spared = newest_that_stay(&responses, share(budget.cap, limits.newest_outputs));
+    let spared = newest_that_stay(&outputs.responses, share(budget.cap, limits.newest_outputs));
     let goal = share(budget.cap, limits.elide_to);
-    let chosen = choose(&responses[..spared], used, goal);
-    // The newest outputs alone can be too much, for a smaller model or budget.
-    let chosen = if chosen.after > budget.cap {
-        choose(&responses, used, budget.cap)
-    } else {
-        chosen
-    };
-    let saved = used - chosen.after;
-    let is_enough = saved >= share(budget.cap, LEAST_SAVED_PERCENT) || used > budget.cap;
-    if saved == 0 || !is_enough {
+    let elision = outputs.elide(spared, goal, view)?;
+    let is_enough = elision.saved >= share(budget.cap, LEAST_SAVED_PERCENT);
+    (is_enough || outputs.used > budget.cap).then_some(elision)
+}
+
+/// Chooses the oldest outputs of a request above `goal` that `keep` does not spare; none if it fits.
+///
+/// For requests that nothing else makes smaller.
+pub fn plan_last_elision(
+    state: &AgentState,
+    view: &View,
+    target: &Target,
+    goal: u64,
+    keep: Keep,
+) -> Option<Elision> {
+    let outputs = Outputs::of(state, view, target);
+    if outputs.used <= goal {
         return None;
     }
-    let place = places(view);
-    let to = chosen.last.iter().max_by_key(|row| place.get(row))?;
-    Some(Elision {
-        to: *to,
-        lines,
-        outputs: chosen.outputs,
-        saved,
-    })
+    let spared = match keep {
+        Keep::NewestResponse => newest_that_stay(&outputs.responses, 0),
+        Keep::Nothing => outputs.responses.len(),
+    };
+    outputs.elide(spared, goal, view)
+}
+
+/// Tool outputs of a request, by response.
+struct Outputs {
+    responses: Vec<Vec<Output>>,
+    /// Tokens of the whole request.
+    used: u64,
+}
+
+/// Lines that an elision keeps.
+const LINES: Elide = Elide {
+    head: Some(HEAD_LINES),
+    tail: Some(TAIL_LINES),
+};
+
+impl Outputs {
+    fn of(state: &AgentState, view: &View, target: &Target) -> Self {
+        let window = Window::of(state, view, target);
+        let measure = |(row, content): (RowRef, &str)| {
+            let name = row_name(row, state.agent());
+            let tokens = estimate_tokens(content);
+            let short = elided(content, &LINES, &name).map(|text| estimate_tokens(&text));
+            let gain = short.map_or(0, |short| tokens.saturating_sub(short));
+            Output { row, gain, tokens }
+        };
+        let responses = window.responses();
+        let responses = responses.map(|response| response.results().map(measure).collect());
+        Self {
+            responses: responses.collect(),
+            used: fixed_tokens(state, target) + window.tokens(),
+        }
+    }
+
+    /// Elides the oldest outputs among those of the first `responses` until `goal` is reached.
+    fn elide(&self, responses: usize, goal: u64, view: &View) -> Option<Elision> {
+        let chosen = choose(&self.responses[..responses], self.used, goal);
+        let place = places(view);
+        let to = chosen.last.iter().max_by_key(|row| place.get(row))?;
+        Some(Elision {
+            to: *to,
+            lines: LINES,
+            outputs: chosen.outputs,
+            saved: self.used - chosen.after,
+        })
+    }
 }
 
 /// Number of oldest responses whose outputs may be elided: the newest that fit `room` stay whole,
@@ -228,24 +279,29 @@ pub fn plan_summary(
         Keep::Nothing => view.entries().len(),
     };
     let to = view.entries().get(end.checked_sub(1)?)?.at();
-    let sizes = || window.entry_sizes().filter(|size| size.index < end);
-    let fresh = sizes()
-        .filter(|size| !size.quoted)
-        .map(|size| size.tokens)
-        .sum();
-    if fresh == 0 {
-        return None;
-    }
+    let context_rows = context_rows(view);
+    let sizes = || {
+        window
+            .entry_sizes(&context_rows)
+            .filter(|size| size.index < end)
+    };
     let context = ContextRows::of(view, state.path());
     let is_new = |index: &usize| *index < end && context.replacing(*index).is_none();
     let starts = turn_starts(view, state.path(), |_| false);
     let room = share(budget.cap, limits.verbatim).min(limits.verbatim_tokens);
     let (verbatim_from, verbatim) = newest_messages(view, &context, end, room);
+    let tokens: u64 = sizes().map(|size| size.tokens).sum();
+    let summaries = sizes().filter(|size| size.is_summary);
+    let summaries: u64 = summaries.map(|size| size.tokens).sum();
+    let fresh = tokens.saturating_sub(summaries).saturating_sub(verbatim);
+    if fresh == 0 {
+        return None;
+    }
     Some(SummaryRange {
         to,
         verbatim_from,
         verbatim,
-        tokens: sizes().map(|size| size.tokens).sum(),
+        tokens,
         fresh,
         turns: starts.iter().filter(|start| is_new(start)).count().max(1),
     })

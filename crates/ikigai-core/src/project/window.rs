@@ -40,8 +40,8 @@ struct WindowTurn {
 pub(crate) struct EntrySize {
     /// Index of the entry with which it begins.
     pub(crate) index: usize,
-    /// True if a context row sends it.
-    pub(crate) quoted: bool,
+    /// True for the text of a context row.
+    pub(crate) is_summary: bool,
     pub(crate) tokens: u64,
 }
 
@@ -136,15 +136,18 @@ impl Window {
         })
     }
 
-    /// Returns the sizes of the exchanges, oldest first.
-    pub(crate) fn entry_sizes(&self) -> impl Iterator<Item = EntrySize> {
+    /// Returns the sizes of the exchanges, oldest first. `context_rows` are the context rows of the view.
+    pub(crate) fn entry_sizes(
+        &self,
+        context_rows: &HashSet<RowRef>,
+    ) -> impl Iterator<Item = EntrySize> {
         let exchanges = self
             .turns
             .iter()
             .flat_map(|turn| turn.places.iter().zip(&turn.exchanges));
         exchanges.map(|(index, exchange)| EntrySize {
             index: *index,
-            quoted: matches!(exchange, Exchange::Quoted(..)),
+            is_summary: matches!(exchange, Exchange::Quoted(_, row) if context_rows.contains(row)),
             tokens: tokens_of(exchange),
         })
     }
@@ -181,9 +184,7 @@ impl Window {
 
     /// Returns the sizes of the messages by type of content.
     pub(crate) fn parts(&self, view: &View, own: AgentId) -> FillingParts {
-        let context_rows = view.entries().iter();
-        let context_rows = context_rows.filter(|entry| entry.kind() == Some(Kind::Summary));
-        let context_rows: HashSet<RowRef> = context_rows.map(Entry::at).collect();
+        let context_rows = context_rows(view);
         let mut parts = FillingParts::default();
         for exchange in self.turns.iter().flat_map(|turn| &turn.exchanges) {
             let tokens = tokens_of(exchange);
@@ -320,6 +321,13 @@ fn tokens_of(exchange: &Exchange) -> u64 {
 
 fn is_of_user(exchange: &Exchange) -> bool {
     matches!(exchange, Exchange::User(..) | Exchange::Quoted(..))
+}
+
+/// The context rows of a view.
+pub(crate) fn context_rows(view: &View) -> HashSet<RowRef> {
+    let rows = view.entries().iter();
+    let rows = rows.filter(|entry| entry.kind() == Some(Kind::Summary));
+    rows.map(Entry::at).collect()
 }
 
 fn omitted_rows(view: &View) -> HashSet<RowRef> {

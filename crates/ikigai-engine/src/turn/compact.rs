@@ -32,9 +32,6 @@ const LONGEST: Duration = Duration::from_mins(15);
 /// Failed summaries after which the conversation is cut instead.
 pub(super) const MOST_FAILURES: u32 = 3;
 
-/// `/compact` leaves the newest response alone if at least this much else is replaced.
-const LEAST_REPLACED_TOKENS: u64 = 100;
-
 /// A shorter text beside calls announces them and is no summary.
 const LEAST_WITH_CALLS_BYTES: usize = 500;
 
@@ -127,9 +124,7 @@ impl Worker {
         let Agent { state, view, .. } = &self.ledger.agent;
         let limits = &self.ledger.engine.context_limits;
         let plan = |keep| plan_summary(state, view, &turn.target, &turn.window, limits, keep);
-        let is_worth_it =
-            |range: &SummaryRange| range.tokens >= range.verbatim + LEAST_REPLACED_TOKENS;
-        let part = plan(Keep::NewestResponse).filter(is_worth_it);
+        let part = plan(Keep::NewestResponse).filter(SummaryRange::is_worth_replacing);
         part.or_else(|| plan(Keep::Nothing))
     }
 

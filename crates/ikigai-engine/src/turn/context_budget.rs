@@ -2,7 +2,7 @@
 
 use ikigai_core::data::SummaryData;
 use ikigai_core::project::{
-    Elision, Keep, Scale, SummaryRange, plan_elision, plan_summary, used_tokens,
+    Elision, Keep, Scale, SummaryRange, plan_elision, plan_last_elision, plan_summary, used_tokens,
 };
 use ikigai_core::{Budget, Event};
 use ikigai_providers::{FailureKind, ProviderError};
@@ -87,7 +87,12 @@ impl Worker {
             }
             let keep = Keep::NewestResponse;
             let range = plan_summary(state, view, &turn.target, &turn.window, &limits, keep);
-            let Some(range) = range else {
+            let is_useful = |range: &SummaryRange| range.is_worth_asking(&turn.window);
+            let Some(range) = range.filter(is_useful) else {
+                // No summary frees enough, so the newest outputs must be shorter.
+                if self.store_last_elision(turn, Keep::Nothing, front).await? {
+                    continue;
+                }
                 return Ok(None);
             };
             let is_needed = used > share(FULL_PERCENT);
@@ -107,9 +112,27 @@ impl Worker {
                 if let Some(stop) = self.finish_summary(front).await? {
                     return Ok(Some(stop));
                 }
-            } else if !self.store_cut(&range, front).await? {
+            } else if !self.store_last_elision(turn, keep, front).await?
+                && !self.store_cut(&range, front).await?
+            {
                 return Ok(None);
             }
+        }
+    }
+
+    /// Elides the outputs of a request that is not sent in its size, except those that `keep`
+    /// spares; `false` if that is not needed or saves nothing.
+    async fn store_last_elision(
+        &mut self,
+        turn: &Turn,
+        keep: Keep,
+        front: &mut FrontEnd<'_>,
+    ) -> Result<bool, EngineError> {
+        let Agent { state, view, .. } = &self.ledger.agent;
+        let goal = turn.window.cap.saturating_mul(FULL_PERCENT) / 100;
+        match plan_last_elision(state, view, &turn.target, goal, keep) {
+            Some(elision) => self.store_elision(elision, turn, front).await,
+            None => Ok(false),
         }
     }
 

@@ -73,7 +73,7 @@ fn is_kind(row: &Row, kind: Kind) -> bool {
 /// the answer and what came of the calls; every request fits, and has its newest result whole.
 #[tokio::test(start_paused = true)]
 async fn a_long_turn_forgets_nothing() {
-    for window in [24_000, 32_000, 200_000] {
+    for window in [20_000, 24_000, 32_000, 200_000] {
         let world = world(window);
         let mut worker = world.root().await;
         let id = worker.agent().state.agent();
@@ -118,6 +118,75 @@ async fn a_long_turn_forgets_nothing() {
         drop(worker);
         let restarted = world.restarted();
         assert_eq!(restarted.engine.next_request(id).await.unwrap(), live);
+    }
+}
+
+/// S2-19: long arguments and long outputs together are summarised; the newest result stays whole.
+#[tokio::test(start_paused = true)]
+async fn the_newest_result_is_whole_beside_long_arguments() {
+    for window in [20_000, 24_000, 32_000] {
+        let world = world(window);
+        let mut worker = world.root().await;
+        let id = worker.agent().state.agent();
+        for call in 0..24 {
+            let argument = format!("{call} {}", "long argument ".repeat(800));
+            let deed = Deed::new("look", &argument).printing(&output(call));
+            world.provider.will(calling(&[deed]));
+            for _ in 0..4 {
+                world.provider.will_summarise_as("Rows are doubled.");
+            }
+        }
+        world.provider.will_say(FIX);
+
+        say(&mut worker, RULE).await.unwrap();
+
+        let stored = world.results(id).await;
+        assert_eq!(stored.len(), 24);
+        let requests = world.provider.requests();
+        let sent = requests.iter().filter(|one| !is_summary_request(one));
+        for (call, request) in sent.skip(1).enumerate() {
+            let size = estimate_request(request);
+            assert!(size <= window, "{size} of {window}");
+            assert!(texts(request).contains(&RULE), "{window}: the rule");
+            let newest = results(request).pop().unwrap();
+            assert_eq!(newest, stored[call].output, "{window}: result {call}");
+        }
+        assert!(requests.iter().any(is_summary_request), "{window}");
+    }
+}
+
+/// A range of messages that stay as typed is not sent for a summary, which would free nothing.
+#[tokio::test(start_paused = true)]
+async fn messages_that_stay_are_not_summarised() {
+    // The second message leaves too little room for the result of the call.
+    for (details, is_whole) in [(2_000, true), (2_800, false)] {
+        let world = world(24_000);
+        let mut worker = world.root().await;
+        let id = worker.agent().state.agent();
+        let message = format!("{RULE} {}", "Some detail. ".repeat(details));
+        let deed = Deed::new("look", "the rows").printing(&output(0));
+        world.provider.will(calling(&[deed]));
+        for _ in 0..4 {
+            world.provider.will_summarise_as("Rows are doubled.");
+        }
+        world.provider.will_say(FIX);
+
+        say(&mut worker, &message).await.unwrap();
+
+        let requests = world.provider.requests();
+        let asked = requests.iter().filter(|one| is_summary_request(one));
+        assert_eq!(asked.count(), 0, "summaries asked for");
+        let last = requests.last().unwrap();
+        let size = estimate_request(last);
+        assert!((19_200..=24_000).contains(&size) || !is_whole, "{size}");
+        assert!(texts(last).contains(&message.as_str()), "the message");
+        let result = results(last)[0];
+        let stored = &world.results(id).await[0].output;
+        assert_eq!(result == stored, is_whole, "{details}");
+        assert!(
+            is_whole || result.contains("left out: recall #"),
+            "{result}"
+        );
     }
 }
 
