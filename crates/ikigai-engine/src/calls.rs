@@ -11,7 +11,7 @@ use ikigai_store::Agent;
 pub(crate) struct OpenCall {
     /// Its row.
     pub(crate) at: RowRef,
-    /// The id that pairs it with its result.
+    /// Id that pairs it with its result.
     pub(crate) id: String,
     /// Name of the tool.
     pub(crate) name: String,
@@ -34,7 +34,7 @@ pub(crate) struct Came {
 }
 
 impl Came {
-    /// A call that failed, or was not run at all.
+    /// A call that failed, or did not run.
     pub(crate) fn failed(reason: impl Into<String>) -> Self {
         Self {
             output: reason.into(),
@@ -44,12 +44,12 @@ impl Came {
 }
 
 impl OpenCall {
-    /// The call that a row makes, if it makes one.
+    /// Call of a row, if it is one.
     pub(crate) fn of(row: &Row) -> Option<Self> {
         called(row.at, row.created_at, &load(row).ok()?)
     }
 
-    /// The row that closes it.
+    /// Row that closes it.
     pub(crate) fn result(&self, came: Came, verdict: Verdict) -> Event {
         let data = ToolResultData {
             tool_call_id: Some(self.id.clone()),
@@ -88,7 +88,7 @@ fn called(at: RowRef, created_at: Micros, loaded: &Loaded) -> Option<OpenCall> {
     }
 }
 
-/// The rows that close calls which are not run.
+/// Rows that close calls without running them.
 pub(crate) fn close(open: &[OpenCall], reason: &str) -> Vec<Event> {
     let close = |call: &OpenCall| call.result(Came::failed(reason), Verdict::Interrupted);
     open.iter().map(close).collect()
@@ -101,7 +101,7 @@ pub(crate) fn open_calls(agent: &Agent) -> Option<Vec<OpenCall>> {
     let id = agent.state.agent();
     let mut open = Vec::new();
     let mut answered = Vec::new();
-    // Older results name no row, only the id of their call.
+    // Results in older logs name only the id of their call, no row.
     let mut answered_ids = Vec::new();
     let mut newest = None;
     let mut is_sure = agent.view.is_complete(agent.state.path());

@@ -34,13 +34,13 @@ pub struct Context {
     pub pins: Vec<(String, u64)>,
     /// Tools, by name.
     pub tools: Vec<(String, u64)>,
-    /// The turns that are sent, oldest first, and summaries, which stand for others.
+    /// Turns that are sent, oldest first, and summaries, which replace others.
     pub turns: Vec<ContextTurn>,
     /// The same messages by kinds of content.
     pub parts: FillingParts,
     /// Number of user messages before the first turn that is sent verbatim.
     pub start_index: u64,
-    /// Beyond this a turn starts with a cut.
+    /// Budget; a turn that begins beyond it first cuts the context.
     pub budget: u64,
     /// Context window of the model.
     pub window: u64,
@@ -256,7 +256,7 @@ fn title(agent: &Agent, size: &TurnSize) -> String {
     }
 }
 
-/// The most characters of a title.
+/// Maximum length of a title in characters.
 const TITLE_CHARACTERS: usize = 40;
 
 fn words_of(entry: &Entry) -> String {

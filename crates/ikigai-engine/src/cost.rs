@@ -36,7 +36,7 @@ pub struct Cost {
 pub enum CostBy {
     /// Provider and model.
     Model,
-    /// The day on which they came.
+    /// Day of the response.
     Day,
 }
 
@@ -58,9 +58,9 @@ pub struct Cap {
     pub agent: AgentId,
     /// Its name.
     pub name: String,
-    /// The most in billionths of a dollar.
+    /// Limit in billionths of a dollar.
     pub nano_usd: Option<u64>,
-    /// The most in tokens.
+    /// Limit in tokens.
     pub tokens: Option<u64>,
     /// Amount spent.
     pub spent: Amounts,
@@ -77,7 +77,7 @@ impl Engine {
             cost.own = sums.get(&cost.agent.id).cloned().unwrap_or_default();
             cost.family = cost.own.clone();
         }
-        // Parents come first, so from the end each family is whole before it is added.
+        // Parents come first, so from the end each family is complete before it is added.
         let places: HashMap<_, _> = costs.iter().map(|cost| cost.agent.id).zip(0..).collect();
         for at in (0..costs.len()).rev() {
             let (family, below) = (costs[at].family.clone(), costs[at].descendants + 1);
@@ -216,7 +216,7 @@ impl Cap {
         }
     }
 
-    /// Says whether nothing is left.
+    /// Returns true if the cap is used up.
     pub fn is_used_up(&self) -> bool {
         let money = self.spent.cost_nano_usd.unwrap_or(0);
         self.nano_usd.is_some_and(|most| money >= most)
@@ -238,7 +238,7 @@ impl Cap {
     }
 }
 
-/// A stored amount of dollars in billionths; none if there can be no such amount.
+/// Stored amount of dollars in billionths; none if it is out of range.
 fn nano_of(usd: &serde_json::Number) -> Option<u64> {
     let nano = usd.as_f64()? * 1e9;
     let fits = (0.0..9e18).contains(&nano);
@@ -252,9 +252,9 @@ fn nano_of(usd: &serde_json::Number) -> Option<u64> {
 }
 
 impl Engine {
-    /// The caps under which the agent works: its own and those of its ancestors, the nearest first.
+    /// Caps of the agent and its ancestors, the nearest first.
     ///
-    /// For an agent that has neither this reads nothing.
+    /// Reads nothing for an agent that has neither.
     pub(crate) async fn caps(&self, agent: &Agent) -> Result<Vec<Cap>, EngineError> {
         let store = self.reader();
         let mut caps = Vec::new();
@@ -280,7 +280,7 @@ impl Engine {
         Ok(caps)
     }
 
-    /// Says why the model may not be asked any more, if a cap is used up.
+    /// Reason for refusing a request, if a cap is used up.
     pub(crate) async fn used_up(&self, agent: &Agent) -> Result<Option<String>, EngineError> {
         let caps = self.caps(agent).await?;
         Ok(caps.iter().find(|cap| cap.is_used_up()).map(|cap| {

@@ -13,13 +13,13 @@ use ikigai_tools::{BadArguments, Place, paths};
 
 use crate::Engine;
 
-/// A larger file is a mistake: it would fill the window of most models alone.
+/// Size limit of a file; a larger one would fill the window of most models alone.
 const MOST_BYTES: u64 = 256 * 1024;
 
-/// The file that is pinned by default.
+/// File that is pinned by default.
 const AGENTS_FILE: &str = "AGENTS.md";
 
-/// A file that was read.
+/// File with its contents.
 pub(crate) struct Document {
     /// Path with all links resolved.
     pub(crate) path: PathBuf,
@@ -101,7 +101,7 @@ fn read_text(located: &Located) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// A size for people.
+/// Formats a size.
 pub(crate) fn size(bytes: usize) -> String {
     match bytes {
         1 => "1 byte".to_owned(),
@@ -111,7 +111,7 @@ pub(crate) fn size(bytes: usize) -> String {
 }
 
 impl Engine {
-    /// The texts of pinned documents, by the hashes in the settings.
+    /// Texts of pinned documents, by the hashes in the settings.
     pub(crate) async fn documents(
         &self,
         settings: &Settings,
@@ -129,8 +129,8 @@ impl Engine {
     }
 }
 
-/// `AGENTS.md` of a directory and of those above, up to the root of a repository or the user's
-/// home; the most general first.
+/// `AGENTS.md` files of a directory and its ancestors, the most general first.
+/// Ends at the root of a repository or the user's home.
 pub(crate) fn agents_files(workdir: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for directory in workdir.ancestors() {

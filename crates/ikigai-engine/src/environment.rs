@@ -1,4 +1,4 @@
-//! Time and randomness, which reach the engine only from here, so that a run can be repeated.
+//! Environment: time and randomness reach the engine only from here, so that a run can be repeated.
 
 use std::fs::File;
 use std::io::Read;
@@ -13,13 +13,13 @@ use jiff::tz::TimeZone;
 
 /// External inputs of the engine: time, ids, randomness, home directory and grant key.
 pub trait Environment: Send + Sync {
-    /// The time of day.
+    /// Current time.
     fn now(&self) -> Micros;
 
     /// Sixteen random bytes.
     fn random(&self) -> [u8; 16];
 
-    /// The day of a moment, as it is called where the user is.
+    /// Calendar day of a moment in the user's time zone.
     fn day(&self, at: Micros) -> String {
         universal_day(at)
     }
@@ -29,12 +29,12 @@ pub trait Environment: Send + Sync {
         TimeZone::UTC
     }
 
-    /// The user's home.
+    /// The user's home directory.
     fn home(&self) -> Option<PathBuf> {
         None
     }
 
-    /// The key that tags grants of this user on this machine; by default that of this process.
+    /// Key that tags grants of this user on this machine; by default a key of this process.
     fn grant_key(&self) -> GrantKey {
         GrantKey::of_this_process()
     }
@@ -44,7 +44,7 @@ pub trait Environment: Send + Sync {
 }
 
 ikigai_core::words::stored_words! {
-    /// Moment at which the death of a process makes a difference to the next one.
+    /// Moment at which the death of a process matters to the next one.
     ///
     /// Before and after each commit, and between a commit and its consequences.
     CrashPoint {
@@ -195,7 +195,7 @@ impl CrashPoint {
     ];
 }
 
-/// The day of a moment in universal time.
+/// Calendar day of a moment in UTC.
 fn universal_day(at: Micros) -> String {
     Timestamp::from_microsecond(at.0).map_or_else(
         |_| "(no day)".to_owned(),
@@ -203,7 +203,7 @@ fn universal_day(at: Micros) -> String {
     )
 }
 
-/// The real world.
+/// System clock and random generator.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct System;
 
@@ -221,8 +221,8 @@ impl Environment for System {
             .and_then(|mut file| file.read_exact(&mut bytes))
             .is_err()
         {
-            // Only ids hang on this: the standard library's hasher keys differ for each process
-            // and each call, and the clock goes on.
+            // Only ids depend on this: the standard library's hasher keys differ for each process
+            // and each call, and the clock advances.
             bytes = scattered(self.now());
         }
         bytes
@@ -262,12 +262,12 @@ pub(crate) fn draw_session(environment: &dyn Environment) -> SessionId {
     draw(environment, SessionId::from_random)
 }
 
-/// Draws the name of a mail.
+/// Draws the id of a mail.
 pub(crate) fn draw_mail(environment: &dyn Environment) -> MailId {
     MailId(u128::from_be_bytes(environment.random()))
 }
 
-/// Draws the name of a tool's run.
+/// Draws the id of a tool's run.
 pub(crate) fn draw_run(environment: &dyn Environment) -> RunId {
     RunId(u128::from_be_bytes(environment.random()))
 }

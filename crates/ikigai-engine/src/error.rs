@@ -10,25 +10,25 @@ use crate::figures;
 /// Failure of a request. Rows stored before it stay stored.
 #[derive(Debug, Error)]
 pub enum EngineError {
-    /// An agent has so much to hear that it does not listen to more.
+    /// The request queue of an agent is full.
     #[error("the agent is too busy to listen; try again")]
     DoesNotListen,
     /// The log could not be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The event could not be stored, so nothing was done.
+    /// The event could not be stored, so it has no effect.
     #[error(transparent)]
     Commit(#[from] CommitError),
     /// A row could not be applied.
     #[error(transparent)]
     Agent(#[from] AgentError),
-    /// There is nothing to send.
+    /// The request would be empty.
     #[error(transparent)]
     CannotProject(#[from] CannotProject),
     /// No agent has this name.
     #[error("there is no agent `{0}`")]
     NoSuchAgent(String),
-    /// Several are called so.
+    /// Several agents match the name.
     #[error("`{name}` means several agents: {}", .matches.join(", "))]
     Ambiguous {
         /// Name as requested.
@@ -45,19 +45,19 @@ pub enum EngineError {
     /// The message is blank.
     #[error("the message is empty")]
     EmptyMessage,
-    /// No agent may be called so.
+    /// The name is invalid.
     #[error("`{0}` is no name: lower-case letters, digits and `-`, at most 32, and not `parent`")]
     BadName(String),
     /// A root cannot be killed.
     #[error("`{0}` is a root agent and cannot be killed")]
     KillsRoot(String),
-    /// A family is as deep as it may be.
+    /// A family has its maximum depth.
     #[error("agents may be nested {0} deep, and this would be deeper")]
     TooDeep(usize),
-    /// An agent has as many children as it may have.
+    /// An agent has its maximum number of children.
     #[error("an agent may have {0} living children, and this one has them")]
     TooManyChildren(usize),
-    /// A family has as many members as it may have.
+    /// A family has its maximum number of agents.
     #[error("{0} agents may live below one root, and they do")]
     TooManyAgents(usize),
     /// A message is too long to be sent.
@@ -81,28 +81,28 @@ pub enum EngineError {
         /// Largest number of tokens allowed.
         most: u64,
     },
-    /// A command cannot be carried out; this says why.
+    /// A command failed, for this reason.
     #[error("{0}")]
     Refused(String),
-    /// The message names something that cannot be put before the model.
+    /// The message mentions a file that cannot be sent to the model.
     #[error("not sent: {0}")]
     NotSent(String),
     /// No turn was stopped.
     #[error("there is no stopped turn to go on with")]
     NothingToResume,
-    /// Nothing was said yet.
+    /// There is no turn to repeat.
     #[error("there is no turn to repeat")]
     NothingToRetry,
     /// A row could not be stored, and the wait for the store was given up.
     #[error("not stored: {0}")]
     StoreAway(String),
-    /// The agent's model cannot be asked.
+    /// No request can be sent to the agent's model.
     #[error(transparent)]
     NoModel(#[from] NoModel),
 }
 
 impl EngineError {
-    /// Returns whether the store failed in a way that may pass by itself.
+    /// Returns true if the store's failure may be temporary.
     pub fn may_pass(&self) -> bool {
         let passes = matches!(
             self.store_failure(),
@@ -118,7 +118,7 @@ impl EngineError {
         passes || is_unknown || matches!(self, Self::StoreAway(_) | Self::DoesNotListen)
     }
 
-    /// Returns whether a message was refused before anything was stored of it.
+    /// Returns true if a message was refused before any part of it was stored.
     pub fn refuses_message(&self) -> bool {
         matches!(
             self,
@@ -126,7 +126,7 @@ impl EngineError {
         )
     }
 
-    /// The store's failure at the bottom of this, if it is one.
+    /// Underlying failure of the store, if any.
     pub fn store_failure(&self) -> Option<&StoreError> {
         match self {
             Self::Store(error)

@@ -1,5 +1,5 @@
-//! Agents as something to give away: Markdown, one page of HTML, or lines of JSON that another
-//! store takes in. Rows are read in pages, so that no history is too long.
+//! Export of agents: Markdown, one page of HTML, or JSON lines for another store.
+//! Rows are read in pages, so that a history may have any length.
 
 mod html;
 mod markdown;
@@ -38,10 +38,10 @@ pub enum Format {
 }
 
 impl Format {
-    /// All of them, as they are typed.
+    /// Names of all formats.
     pub const WORDS: [&'static str; 3] = ["md", "html", "json"];
 
-    /// The format of this name.
+    /// Format by its name.
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "md" | "markdown" => Some(Self::Markdown),
@@ -68,17 +68,17 @@ pub enum Whose {
     Agent(AgentId),
     /// This agent's and its descendants'.
     Tree(AgentId),
-    /// Everybody's.
+    /// All agents.
     All,
 }
 
-/// Why nothing whole was written.
+/// Failure of an export.
 #[derive(Debug, Error)]
 pub enum ExportError {
     /// The log could not be read.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// It could not be written.
+    /// The output could not be written.
     #[error("cannot write")]
     Write(#[from] io::Error),
 }
@@ -154,7 +154,7 @@ impl Engine {
     }
 }
 
-/// The agents in the order of the tree, each with its depth.
+/// Agents in the order of the tree, each with its depth.
 fn exported(whose: Whose, agents: &[AgentRecord]) -> Vec<(AgentRecord, usize)> {
     let (roots, with_children) = match whose {
         Whose::All => (roots_of(agents), true),
@@ -191,7 +191,7 @@ fn roots_of(agents: &[AgentRecord]) -> Vec<AgentId> {
         .collect()
 }
 
-/// A page that is being written.
+/// Export page under construction.
 struct Writing<'a> {
     engine: &'a Engine,
     page: &'a Page,
@@ -297,7 +297,7 @@ impl Writing<'_> {
         if ends || matches!(kind, Some(Kind::Clear | Kind::Rewind)) {
             self.end_turn()?;
         }
-        // A turn that is sent again begins with a rewind, but a message after one begins anew.
+        // A repeated turn begins with a rewind, but a message after a rewind begins a new turn.
         let is_unanswered = self.turn.as_ref().is_none_or(|turn| !turn.answered);
         if is_unanswered && matches!(kind, Some(Kind::User | Kind::Rewind)) {
             self.turn = Some(TurnFigures::starting_at(row));
@@ -308,7 +308,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Writes the figures of a turn, if anything came of it.
+    /// Writes the usage line of a turn, if the model answered.
     fn end_turn(&mut self) -> io::Result<()> {
         let Some(turn) = self.turn.take().filter(|turn| turn.answered) else {
             return Ok(());

@@ -1,14 +1,14 @@
-//! Figures for people: tokens, money, and how they are typed.
+//! Figures for people: formats and parsers of tokens and money.
 
 use std::time::Duration;
 
 use ikigai_core::Micros;
 use ikigai_core::data::Amounts;
 
-/// Billionths of a dollar in one.
+/// Billionths of a dollar per dollar.
 pub const NANO_USD: u64 = 1_000_000_000;
 
-/// A number of tokens: `340`, `2.1k`, `48k`, `1.2M`.
+/// Formats a number of tokens: `340`, `2.1k`, `48k`, `1.2M`.
 pub fn tokens(tokens: u64) -> String {
     match tokens {
         ..1000 => tokens.to_string(),
@@ -44,7 +44,7 @@ pub fn amounts(amounts: &Amounts) -> String {
     )
 }
 
-/// A time span: `0.4 s`, `12 s`, `2 min 5 s`, `3 h 20 min`, `2 d 4 h`.
+/// Formats a duration: `0.4 s`, `12 s`, `2 min 5 s`, `3 h 20 min`, `2 d 4 h`.
 pub fn duration(span: Duration) -> String {
     let seconds = span.as_secs();
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
@@ -64,7 +64,7 @@ fn two(large: u64, unit: &str, small: u64, other: &str) -> String {
     }
 }
 
-/// Reads a number of tokens as it is typed: `200k`, `1.5M`, `4096`.
+/// Parses a number of tokens: `200k`, `1.5M`, `4096`.
 pub fn read_tokens(typed: &str) -> Option<u64> {
     let unit = |end: char| typed.strip_suffix([end, end.to_ascii_uppercase()]);
     let (digits, unit) = match (unit('k'), unit('m')) {
@@ -75,7 +75,7 @@ pub fn read_tokens(typed: &str) -> Option<u64> {
     read_decimal(digits, unit)
 }
 
-/// Reads money as it is typed, `$5` or `$0.50`, as billionths of a dollar.
+/// Parses dollars, `$5` or `$0.50`, into billionths.
 pub fn read_dollars(typed: &str) -> Option<u64> {
     read_decimal(typed.strip_prefix('$')?, NANO_USD)
 }
@@ -113,7 +113,7 @@ pub fn since(at: Micros, now: Micros) -> String {
     }
 }
 
-/// The beginning of a text on one line.
+/// Beginning of a text on one line.
 pub(crate) fn shortened(text: &str, most: usize) -> String {
     let words: Vec<_> = text.split_whitespace().collect();
     let line = words.join(" ");

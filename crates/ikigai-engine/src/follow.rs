@@ -10,14 +10,14 @@ use crate::Engine;
 /// Rows returned at a time.
 const PAGE_ROWS: usize = 256;
 
-/// A reader of one agent's log that waits for what comes.
+/// Reader of one agent's log that waits for new rows.
 pub struct Follow {
     store: Arc<dyn ReadLog>,
     watch: Watch,
     agent: AgentId,
-    /// The last row that was handed over.
+    /// Last returned row.
     after: Seq,
-    /// The running answer that was handed over.
+    /// Last returned draft.
     draft: String,
 }
 
@@ -36,7 +36,7 @@ impl Engine {
     /// Follows an agent's log from the row after `after` on, without its lease.
     pub fn follow(&self, agent: AgentId, after: Seq) -> Result<Follow, StoreError> {
         Ok(Follow {
-            // Before anything is read, so that nothing comes in between.
+            // Before the first read, so that no commit is missed.
             watch: self.store.watch()?,
             store: self.store.clone(),
             agent,
@@ -47,8 +47,8 @@ impl Engine {
 }
 
 impl Follow {
-    /// The next rows, as soon as there are some; none if the store is closed. Safe to drop: what
-    /// was not handed over comes with the next call.
+    /// Waits for the next rows; none if the store is closed.
+    /// Cancel safe: rows that were not returned come with the next call.
     pub async fn next(&mut self) -> Result<Vec<Row>, StoreError> {
         loop {
             let rows = self.rows().await?;
@@ -58,7 +58,7 @@ impl Follow {
         }
     }
 
-    /// The next rows or a longer draft, as soon as there is either. Safe to drop.
+    /// Waits for the next rows or a longer draft. Cancel safe.
     pub async fn next_live(&mut self) -> Result<Followed, StoreError> {
         loop {
             let rows = self.rows().await?;

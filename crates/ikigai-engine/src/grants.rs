@@ -47,12 +47,12 @@ impl Engine {
     }
 }
 
-/// Says whether an event waits for a tag.
+/// Returns true if an event needs a tag.
 pub(crate) fn awaits_tag(event: &Event) -> bool {
     matches!(event, Event::Command { data, .. } if data.grant.is_some())
 }
 
-/// The tag of a row whose position is not known yet; none if the values need no tag.
+/// Empty tag for a row of unknown position; none if the values need no tag.
 pub(crate) fn pending_tag(set: &serde_json::Map<String, serde_json::Value>) -> Option<String> {
     GrantScope::of_set(set).is_wide().then(String::new)
 }

@@ -14,10 +14,10 @@ use crate::ledger::{Ledger, is_message};
 use crate::rewind_effects::Departure;
 use crate::{EngineError, window};
 
-/// Signs at the end of a word that are the sentence's, not the path's.
+/// Punctuation at the end of a word that is not part of a path.
 const PUNCTUATION: &[char] = &['.', ',', ';', ':', '!', '?', ')', ']', '}', '\'', '"'];
 
-/// Endings by which a word after `@` is meant as a file, also if there is none.
+/// Extensions that make a word after `@` a file, even if it does not exist.
 const FILE_ENDINGS: &[&str] = &[
     "c", "cfg", "conf", "cpp", "css", "csv", "go", "h", "hpp", "html", "ini", "java", "js", "json",
     "jsx", "kt", "lock", "log", "lua", "md", "php", "proto", "py", "rb", "rs", "rst", "sh", "sql",
@@ -27,18 +27,18 @@ const FILE_ENDINGS: &[&str] = &[
 /// Entries of a directory that are listed; a larger directory is cut.
 const MOST_ENTRIES: usize = 500;
 
-/// A file in a message.
+/// File mentioned in a message.
 struct Mention {
-    /// As it was typed.
+    /// As typed.
     typed: String,
     path: String,
-    /// The lines that are wanted, from 1.
+    /// Requested lines, from 1.
     lines: Option<(usize, usize)>,
 }
 
-/// The row of a typed message, and a line for the user about each file in it.
+/// Makes the row of a typed message, and a line for the user about each file.
 ///
-/// Nothing is stored; a file that cannot be read is an error.
+/// Stores nothing; a file that cannot be read is an error.
 pub(crate) async fn message_row(
     ledger: &mut Ledger,
     text: &str,
@@ -50,13 +50,13 @@ pub(crate) async fn message_row(
     Ok((message, shown.collect()))
 }
 
-/// The row of a message that waited. A file that cannot be read any more is left to the words.
+/// Makes the row of a queued message. Files that cannot be read any more stay plain words.
 pub(crate) async fn queued_row(ledger: &Ledger, text: &str) -> Event {
     let files = files_in(ledger, text).await.unwrap_or_default();
     message_of(text, None, &files)
 }
 
-/// The row of a message that is to wait; a file that cannot be read is an error.
+/// Makes the row of a message to be queued; a file that cannot be read is an error.
 pub(crate) async fn waiting_row(ledger: &Ledger, text: &str) -> Result<Event, EngineError> {
     let files = files_in(ledger, text).await.map_err(EngineError::NotSent)?;
     Ok(message_of(text, None, &files))
@@ -91,7 +91,7 @@ async fn taken_back_since(ledger: &mut Ledger) -> Result<Option<String>, EngineE
     }))
 }
 
-/// The rewinds since the last message that a person sent, oldest first.
+/// Rewinds since the last user message, oldest first.
 async fn rewinds_since_message(ledger: &mut Ledger) -> Result<Vec<RewindData>, EngineError> {
     let Ledger { agent, engine, .. } = ledger;
     loop {
@@ -191,7 +191,7 @@ struct Attached {
     text: String,
 }
 
-/// Lists a directory that a message names.
+/// Lists a directory that a message mentions.
 async fn list_directory(place: &Place, mention: &Mention) -> Result<Attached, String> {
     let located = paths::locate(place, &mention.path);
     let Located { path, real } = located.map_err(|BadArguments(reason)| reason)?;
@@ -232,12 +232,12 @@ fn entry_names(directory: &Path, hidden: &[PathBuf]) -> Result<Vec<String>, Stri
     Ok(names)
 }
 
-/// A message to which the model answers.
+/// Returns true if it is a message that the model answers.
 fn is_user_message(entry: &Entry) -> bool {
     entry.kind() == Some(Kind::User) && is_message(&data::read(entry.row.data.as_deref()))
 }
 
-/// The file that a word names, if it names one.
+/// File that a word mentions, if any.
 fn mention(place: &Place, word: &str) -> Option<Mention> {
     let spelled = [word, word.trim_end_matches(PUNCTUATION)];
     for typed in spelled {
@@ -270,7 +270,7 @@ fn mention(place: &Place, word: &str) -> Option<Mention> {
     })
 }
 
-/// A path and the lines behind its last `:`, if these are some: `a.rs:3`, `a.rs:3-9`.
+/// Splits off the lines behind a path's last `:`, if any: `a.rs:3`, `a.rs:3-9`.
 fn ranged(typed: &str) -> (&str, Option<(usize, usize)>) {
     let lines = typed.rsplit_once(':').and_then(|(path, lines)| {
         let (from, to) = lines.split_once('-').unwrap_or((lines, lines));
@@ -280,7 +280,7 @@ fn ranged(typed: &str) -> (&str, Option<(usize, usize)>) {
     lines.unwrap_or((typed, None))
 }
 
-/// A fence that the text does not hold.
+/// Fence that does not occur in the text.
 fn fence_for(text: &str) -> String {
     let mut fence = "```".to_owned();
     while text.contains(&fence) {

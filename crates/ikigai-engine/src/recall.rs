@@ -51,7 +51,7 @@ impl Engine {
         agent: &Agent,
         find: impl Fn(&ToolResultData) -> Option<T>,
     ) -> Result<Option<T>, StoreError> {
-        // A copy, so that the view that is sent does not grow; rows are shared.
+        // A copy, so that the sent view does not grow; rows are shared.
         let mut agent = agent.clone();
         let mut looked = 0;
         loop {

@@ -1,4 +1,4 @@
-//! From an answer to the rows it becomes, in the order of its blocks.
+//! Conversion of an answer into rows, in the order of its blocks.
 
 use ikigai_core::data::{
     AssistantData, Category, ErrorData, Opaque, StoredThinking, Tagged, ToolCallData, UsageData,
@@ -8,7 +8,7 @@ use ikigai_providers::{AnswerBlock, Response};
 
 use crate::ledger::Tally;
 
-/// Makes a call readable for a person, given its tool's name and its arguments.
+/// Formats a call for people, given its tool's name and its arguments.
 type Shown<'a> = &'a dyn Fn(&str, &str) -> Option<String>;
 
 /// Converts a response into rows.
@@ -44,7 +44,7 @@ pub(crate) fn rows_of(
     events
 }
 
-/// The row that the text of an unfinished answer becomes.
+/// Row of the text of an unfinished answer.
 pub(crate) fn partial(text: String, stop: &str, tally: &Tally, target: Option<&Target>) -> Event {
     let data = AssistantData {
         response: Some(tally.response + 1),
@@ -131,7 +131,7 @@ impl Rows<'_> {
     }
 
     fn finish(mut self) -> Vec<Event> {
-        // Thinking that nothing followed, and an answer without a word, are a row with no text.
+        // Thinking at the end, and an empty answer, become a row without text.
         if self.events.is_empty() || !self.thinking.is_empty() {
             self.say(String::new(), None);
         }

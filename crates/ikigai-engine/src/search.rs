@@ -17,7 +17,7 @@ use typed::{Filters, Moments, read};
 /// Default number of hits.
 pub const USUAL_HITS: usize = 20;
 
-/// With how many characters of its id an agent is named at least.
+/// Minimum number of characters of an id prefix.
 const PREFIX_CHARS: usize = 8;
 
 /// Options of a search.
@@ -25,15 +25,15 @@ const PREFIX_CHARS: usize = 8;
 pub struct SearchOptions<'a> {
     /// Maximum number of hits; 0 for the default.
     pub limit: usize,
-    /// In which order.
+    /// Order of the hits.
     pub order: SortOrder,
     /// Cursor of an earlier page.
     pub cursor: Option<SearchCursor>,
-    /// The directory that relative paths begin at.
+    /// Base directory of relative paths.
     pub workdir: Option<&'a Path>,
     /// Length of a hit's line in characters; 0 for the default.
     pub line_chars: usize,
-    /// Only agents of this session; of all if none.
+    /// Only agents of this session; all agents if none.
     pub session: Option<SessionId>,
 }
 
@@ -115,7 +115,7 @@ impl Engine {
         Ok(Ok(found(page, asked.order, &agents)))
     }
 
-    /// A directory as it is stored.
+    /// Directory in its stored form.
     fn directory(&self, filters: &Filters, workdir: Option<&Path>) -> Option<String> {
         let typed = filters.path.as_deref()?;
         let home = self.environment.home();

@@ -7,21 +7,21 @@ use ikigai_store::{AgentRecord, SessionRecord, Status};
 
 use crate::{Engine, EngineError};
 
-/// A session with what there is in it.
+/// Session with its agents' data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionEntry {
     /// The session.
     pub session: SessionRecord,
     /// Number of its living agents.
     pub living: usize,
-    /// The living root that was used last.
+    /// Living root that was used last.
     pub latest: Option<AgentRecord>,
     /// Time of its last event.
     pub touched_at: Micros,
 }
 
 impl Engine {
-    /// All sessions, the one that was used last first.
+    /// All sessions, the last used one first.
     pub async fn session_entries(&self) -> Result<Vec<SessionEntry>, EngineError> {
         let sessions = self.sessions().await?.into_iter();
         let mut entries: HashMap<SessionId, SessionEntry> = sessions

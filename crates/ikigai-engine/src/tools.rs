@@ -14,12 +14,12 @@ use ikigai_tools::{BadArguments, Place, Prepared, Tool, builtin};
 
 use crate::agent_tools::AgentTool;
 
-/// Longest beginning of a call in its row. The arguments in the row are whole.
+/// Limit of a formatted call in its row. The arguments in the row are complete.
 const MOST_SHOWN_CHARS: usize = 4_000;
 
 /// Source of tools.
 pub trait Tools: Send + Sync {
-    /// All that work in this directory, in alphabetical order.
+    /// Tools for this directory, in alphabetical order.
     fn offered<'a>(&'a self, workdir: &'a Path) -> BoxFuture<'a, Vec<Arc<dyn Tool>>>;
 }
 
@@ -35,8 +35,8 @@ impl Tools for Vec<Arc<dyn Tool>> {
 pub struct Safety {
     /// Files that no tool may read or write.
     pub hidden: Arc<[PathBuf]>,
-    /// Finds out whether processes of tools can be confined; none if they are not to be. It is
-    /// asked once, when the first process is to be started, and may take a moment.
+    /// Probe of the sandbox; none if processes are not confined.
+    /// Called once, before the first process starts; it may take a moment.
     pub sandbox: Option<Probe>,
     /// Confined processes may use the network.
     pub network: bool,
@@ -44,16 +44,16 @@ pub struct Safety {
     pub allow: Vec<Rule>,
     /// Rules of the configuration that refuse.
     pub refuse: Vec<Rule>,
-    /// Blanks secrets in what tools print.
+    /// Removes secrets from the output of tools.
     pub blank: Blank,
     /// Environment of the user's own shell commands.
     pub shell: Environment,
 }
 
-/// Finds out whether this machine can confine processes.
+/// Checks if this machine can confine processes.
 pub type Probe = Arc<dyn Fn() -> Sandbox + Send + Sync>;
 
-/// Takes secrets out of bytes.
+/// Removes secrets from bytes.
 pub type Blank = Arc<dyn for<'a> Fn(&'a [u8]) -> Cow<'a, [u8]> + Send + Sync>;
 
 impl Default for Safety {
@@ -86,7 +86,7 @@ impl Toolset {
         specs
     }
 
-    /// The tool by which the model deals with agents, if the name is one's and the agent has it.
+    /// Agent tool of this name, if the agent has it.
     pub(crate) fn agent_tool(&self, name: &str) -> Option<AgentTool> {
         let has = self.agent_tools.iter().any(|spec| spec.name == name);
         AgentTool::named(name).filter(|_| has)
@@ -106,7 +106,7 @@ impl Toolset {
             .map_err(|BadArguments(reason)| reason)
     }
 
-    /// A call for people, spelled out; only the beginning of a long one.
+    /// Formats a call for people, spelled out; shortens a long one.
     pub(crate) fn shown(&self, name: &str, arguments: &str) -> Option<String> {
         let shown = if self.agent_tool(name).is_some() {
             AgentTool::shown(arguments)
@@ -120,7 +120,7 @@ impl Toolset {
     }
 }
 
-/// Returns the facts of a tool that a stored row names, which may be gone.
+/// Returns the facts of a tool in a stored row; it may no longer exist.
 pub fn tool_facts(name: &str) -> ToolFacts {
     let of_agents = AgentTool::named(name).map(|_| AgentTool::FACTS);
     of_agents
@@ -131,7 +131,7 @@ pub fn tool_facts(name: &str) -> ToolFacts {
 /// Extent of a call's effects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Freedom {
-    /// Look.
+    /// Read only.
     Reading,
     /// Change files in the working directory.
     Working,

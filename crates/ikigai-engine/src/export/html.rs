@@ -1,4 +1,4 @@
-//! The page as HTML: one file, nothing loaded, nothing that runs.
+//! Page as HTML: one file that loads nothing and runs no script.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::{named, prose};
 
 const STYLE: &str = include_str!("page.css");
 
-/// Outputs with fewer lines are shown unfolded when they are changes of files.
+/// Diffs with fewer lines are unfolded.
 const SHORT_DIFF_LINES: usize = 40;
 
 pub(super) fn begin(page: &Page) -> String {
@@ -84,7 +84,7 @@ pub(super) fn agent_end() -> String {
     "</section>\n".to_owned()
 }
 
-/// A row of another agent: a link, if it is on the page.
+/// Reference to a row of another agent; a link, if it is on the page.
 fn reference(page: &Page, row: RowRef) -> String {
     let text = escape(&format!("#{}.{}", page.name(row.agent), row.seq));
     if page.has(row.agent) {
@@ -102,7 +102,7 @@ fn row_anchor(row: RowRef) -> String {
     format!("r-{}-{}", row.agent, row.seq)
 }
 
-/// The figures of a turn, below it.
+/// Usage line below a turn.
 pub(super) fn turn(line: &str) -> String {
     format!("<p class=turn>{}</p>\n", escape(line))
 }
@@ -152,7 +152,7 @@ fn said(who: Speaker, thinking: &[String], text: &str) -> String {
         );
     }
     match who {
-        // A person types text, not Markdown.
+        // Users type text, not Markdown.
         Speaker::User => {
             let _ = write!(html, "<div class=plain>{}</div>", escape(text));
         }
@@ -188,7 +188,7 @@ fn folded(sign: &str, name: &str, line: &str, text: &str, failed: bool) -> Strin
     format!("<details{failed}{open}><summary>{summary}</summary>{body}</details>")
 }
 
-/// A diff in colour.
+/// Coloured diff.
 pub(super) fn diff(text: &str) -> String {
     let mut html = "<pre class=diff>".to_owned();
     for line in text.trim_end_matches('\n').lines() {
@@ -198,14 +198,14 @@ pub(super) fn diff(text: &str) -> String {
             Some(b'@') => "i",
             _ => "span",
         };
-        // The line break belongs to the line, so that its colour goes from edge to edge.
+        // The line break belongs to the line, so that its colour spans the whole width.
         let _ = write!(html, "<{tag}>{}\n</{tag}>", escape(line));
     }
     html.push_str("</pre>\n");
     html
 }
 
-/// A text in which nothing is a tag, nor ends an attribute.
+/// Escapes a text for HTML, in and outside of attributes.
 pub(super) fn escape(text: &str) -> String {
     let mut html = String::with_capacity(text.len());
     for c in text.chars() {

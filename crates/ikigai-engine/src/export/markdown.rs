@@ -1,4 +1,4 @@
-//! The page as Markdown.
+//! Page as Markdown.
 
 use std::fmt::Write as _;
 
@@ -35,7 +35,7 @@ pub(super) fn agent(page: &Page, agent: &AgentRecord) -> String {
     )
 }
 
-/// The figures of a turn, below it.
+/// Usage line below a turn.
 pub(super) fn turn(line: &str) -> String {
     format!("\n*{}*\n", escaped(line))
 }
@@ -121,7 +121,7 @@ fn closed(text: &str) -> String {
     }
 }
 
-/// A block of code with a fence that is longer than any in it.
+/// Code block with a fence longer than any in it.
 fn fenced(text: &str, language: &str) -> String {
     let fence = "`".repeat(longest_run(text).max(2) + 1);
     let text = text.trim_end_matches('\n');
@@ -143,7 +143,7 @@ fn longest_run(text: &str) -> usize {
     runs.max().unwrap_or(0)
 }
 
-/// A line in which nothing has a meaning.
+/// Escapes a line, so that no character has a meaning in Markdown.
 fn escaped(line: impl AsRef<str>) -> String {
     let mut text = String::new();
     for c in line.as_ref().chars() {

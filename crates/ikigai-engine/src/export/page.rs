@@ -26,11 +26,11 @@ pub(super) struct Page {
     zone: TimeZone,
 }
 
-/// A row as it is shown to people.
+/// Row as people see it.
 pub(super) enum Item {
-    /// It draws nothing.
+    /// Invisible row.
     Nothing,
-    /// Something was said, in Markdown.
+    /// Message or answer, in Markdown.
     Said {
         who: Speaker,
         thinking: Vec<String>,
@@ -108,7 +108,7 @@ impl Page {
         self.time(self.now)
     }
 
-    /// A time where the user is.
+    /// Formats a time in the user's time zone.
     pub(super) fn time(&self, at: Micros) -> String {
         Timestamp::from_microsecond(at.0).map_or_else(
             |_| "(no time)".to_owned(),
@@ -139,7 +139,7 @@ pub(super) fn state(agent: &AgentRecord) -> &'static str {
     }
 }
 
-/// The figures of a turn: `demo · 12 s · 3 tools · 2.1k tokens · $0.01 · 2026-11-16 14:03`.
+/// Usage line of a turn: `demo · 12 s · 3 tools · 2.1k tokens · $0.01 · 2026-11-16 14:03`.
 pub(super) fn turn_line(page: &Page, turn: &TurnFigures) -> String {
     let mut parts = turn
         .models
@@ -201,7 +201,7 @@ pub(super) fn item(page: &Page, row: &Row, problem: Option<&LoadError>) -> Item 
             success,
             ..
         } => {
-            // A change of a file is the diff that a person was shown.
+            // For a change of a file, use the diff that the user saw.
             let whole = if is_diff(&text) { &text } else { &output };
             folded("←", &name, &text, whole, !success)
         }
@@ -242,7 +242,7 @@ pub(super) fn item(page: &Page, row: &Row, problem: Option<&LoadError>) -> Item 
 /// Shell command of a user, with its output.
 fn ran(shell: &Shell, text: &str) -> Item {
     let command = shell.command.as_deref().unwrap_or_default();
-    // It begins with the command, which stands above it.
+    // It begins with the command, which is already in the summary line.
     let output = text.strip_prefix(&format!("$ {command}\n")).unwrap_or(text);
     folded("$", command, "", output, shell.exit != Some(0))
 }
@@ -277,7 +277,7 @@ fn folded(sign: &'static str, name: &str, line: &str, text: &str, failed: bool) 
     }
 }
 
-/// Arguments as JSON that is laid out, if they are any.
+/// Pretty-prints arguments that are JSON.
 fn laid_out(arguments: &str) -> String {
     serde_json::from_str::<serde_json::Value>(arguments)
         .and_then(|value| serde_json::to_string_pretty(&value))
@@ -289,7 +289,7 @@ pub(super) fn is_diff(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("@@ -"))
 }
 
-/// The first line of a text, cut.
+/// First line of a text, shortened.
 fn one_line(text: &str) -> String {
     const MOST_CHARS: usize = 160;
     let line = text.trim().lines().next().unwrap_or_default();
@@ -313,7 +313,7 @@ fn bounded(text: &str) -> String {
     )
 }
 
-/// Text that cannot steer a terminal or turn the direction of writing.
+/// Replaces terminal sequences and bidirectional controls in a text.
 pub(super) fn visible(text: &str) -> String {
     ikigai_core::spelling::clean(text).into_owned()
 }

@@ -26,9 +26,9 @@ struct Prose {
     html: String,
     /// Closing tags of the open parts.
     open: Vec<&'static str>,
-    /// The code block that is being read, and its language.
+    /// Open code block, and its language.
     code: Option<(String, String)>,
-    /// The columns of the table that is being read.
+    /// Columns of the open table.
     columns: Vec<Alignment>,
     column: usize,
     is_head: bool,
@@ -78,7 +78,7 @@ impl Prose {
             Tag::Strong => ("<strong>".into(), "</strong>"),
             Tag::Strikethrough => ("<del>".into(), "</del>"),
             Tag::Link { dest_url, .. } => link(&dest_url),
-            // Nothing is loaded from anywhere: a picture is its address.
+            // A page loads nothing: show a picture as its address.
             Tag::Image { dest_url, .. } => {
                 let (open, close) = link(&dest_url);
                 (format!("{open}🖼 "), close)
@@ -143,7 +143,7 @@ impl Prose {
     }
 }
 
-/// Headings of a text stand below those of the page.
+/// Headings of a text are below those of the page.
 fn heading(level: HeadingLevel) -> (String, &'static str) {
     match level {
         HeadingLevel::H1 => ("<h3>".into(), "</h3>\n"),
@@ -152,7 +152,7 @@ fn heading(level: HeadingLevel) -> (String, &'static str) {
     }
 }
 
-/// A link, if it leads to a page; anything else is shown and leads nowhere.
+/// Link to a web page; other targets appear as text.
 fn link(address: &str) -> (String, &'static str) {
     let lower = address.trim_start().to_ascii_lowercase();
     let leads = ["https://", "http://", "mailto:"];

@@ -32,15 +32,15 @@ pub struct ForkWish {
     pub prompt: Option<String>,
     /// Inherited context.
     pub context: ForkContext,
-    /// The last row it inherits, if not the newest.
+    /// Last inherited row, if not the newest.
     pub at: Option<RowRef>,
     /// Another model.
     pub model: Option<ModelChoice>,
-    /// The call that makes it.
+    /// Call of the fork.
     pub call: Option<RowRef>,
 }
 
-/// A child that was made.
+/// A new child.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forked {
     /// Its id.
@@ -70,7 +70,7 @@ impl Family<'_> {
             let front = front.as_deref_mut();
             match self.commit_fork(wish, &parent, &forked, &told, front).await {
                 Ok(rows) => return Ok((forked, rows)),
-                // Another one was quicker.
+                // Another agent took the name first.
                 Err(EngineError::Commit(CommitError::NameTaken(name))) => taken.push(name),
                 Err(error) => return Err(error),
             }
@@ -103,7 +103,7 @@ impl Family<'_> {
         Ok(rows)
     }
 
-    /// Carries out a call of `fork`: the child begins at once.
+    /// Executes a call of `fork`: the child starts at once.
     pub(super) async fn deal_fork(
         &mut self,
         arguments: ForkArguments,
@@ -164,7 +164,7 @@ impl Family<'_> {
         }
     }
 
-    /// Starts a child that was just made; it answers its prompt.
+    /// Starts a new child; it answers its prompt.
     pub(crate) async fn start_child(&mut self, child: AgentId) -> Result<(), EngineError> {
         let Ledger {
             engine, starter, ..
@@ -231,7 +231,7 @@ impl Engine {
         Ledger::begin(self.clone(), child, Epoch(1), starter).await
     }
 
-    /// The rows of a fork, with the grants that the parent has here.
+    /// Rows of a fork, with the parent's grants in force.
     fn fork_rows(
         &self,
         parent: &AgentState,
@@ -244,7 +244,7 @@ impl Engine {
         rows
     }
 
-    /// The agent, if there is room for one more child of it.
+    /// Reads the parent; fails if it may have no more children.
     async fn with_room(&self, parent: AgentId) -> Result<AgentRecord, EngineError> {
         let most = self.crowd;
         let nobody = || EngineError::NoSuchAgent(parent.to_string());

@@ -98,7 +98,7 @@ impl Family<'_> {
         Ok(rows)
     }
 
-    /// Carries out a call of `kill`.
+    /// Executes a call of `kill`.
     pub(super) async fn deal_kill(
         &mut self,
         arguments: KillArguments,

@@ -1,4 +1,4 @@
-//! Mail: durable, first in first out, handed over by the row that shows it.
+//! Mail: durable, first in first out, delivered by the row that shows it.
 
 use ikigai_core::data::{UserData, UserOrigin, Verdict};
 use ikigai_core::{Event, Row};
@@ -15,7 +15,7 @@ use crate::ledger::{CommitPlan, Ledger, read_held};
 /// Size limit of mail; longer texts belong in a file.
 pub(crate) const MOST_MAIL_BYTES: usize = 64 * 1024;
 
-/// Says why a text cannot be sent to an agent, if it cannot.
+/// Fails if a text cannot be sent to an agent.
 pub(crate) fn check_mail(to: &AgentRecord, text: &str) -> Result<(), EngineError> {
     if text.trim().is_empty() {
         return Err(EngineError::EmptyMessage);
@@ -33,7 +33,7 @@ pub(crate) fn check_mail(to: &AgentRecord, text: &str) -> Result<(), EngineError
 }
 
 impl Ledger {
-    /// The effect that sends mail to an agent, and its name.
+    /// Effect that sends mail to an agent, and the mail's id.
     pub(crate) fn mail_to(
         &self,
         to: &AgentRecord,
@@ -76,8 +76,8 @@ impl Ledger {
         self.commit(plan.waiting(front)).await
     }
 
-    /// The effect that leaves what this agent said last as mail to its parent, if its parent's
-    /// model forked it and lives.
+    /// Effect that sends this agent's last answer as mail to its parent.
+    /// None unless the parent's model forked it and the parent lives.
     pub(crate) async fn report(&self, text: &str) -> Result<Option<Effect>, EngineError> {
         let fork = self.agent.state.fork();
         let parent = fork.and_then(|fork| fork.parent_uuid.filter(|_| fork.call.is_some()));
@@ -93,7 +93,7 @@ impl Ledger {
 }
 
 impl Family<'_> {
-    /// Carries out a call of `send`.
+    /// Executes a call of `send`.
     pub(super) async fn deal_send(
         &mut self,
         arguments: SendArguments,
@@ -132,7 +132,7 @@ impl Family<'_> {
     }
 }
 
-/// As much of a text as fits into a mail.
+/// Shortens a text to the size limit of mail.
 fn shortened(text: &str) -> String {
     const NOTE: &str = "\n[the rest is in the sender's own log]";
     if text.len() <= MOST_MAIL_BYTES {

@@ -18,7 +18,7 @@ const PAGE_ROWS: usize = 256;
 /// Rows of a parent's path searched for merges; older merges do not count.
 const MOST_ROWS: usize = 4096;
 
-/// The longest summary; older turns are left out.
+/// Size limit of a summary; older turns are omitted.
 const MOST_SUMMARY_BYTES: usize = 16 * 1024;
 
 /// Part of a child that is merged.

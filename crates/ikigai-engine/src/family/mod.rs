@@ -47,7 +47,7 @@ pub(crate) struct Family<'a> {
     pub(crate) ledger: &'a mut Ledger,
     /// Agents that it started and that may still work.
     pub(crate) children: &'a mut Vec<Started>,
-    /// Most bytes of a result.
+    /// Size limit of a result.
     pub(crate) result_bytes: usize,
 }
 
@@ -62,7 +62,7 @@ pub(crate) enum Dealt {
 }
 
 impl Family<'_> {
-    /// Carries out a call of one of these tools.
+    /// Executes a call of one of these tools.
     pub(crate) async fn deal(
         &mut self,
         tool: AgentTool,
@@ -116,7 +116,7 @@ impl Family<'_> {
 /// Outcome of a call, or a refusal for the model.
 type Deal = Result<Result<Dealt, String>, EngineError>;
 
-/// The result of a call that was done.
+/// Result of a successful call.
 fn done(text: impl Into<String>) -> Came {
     let output = text.into();
     Came {

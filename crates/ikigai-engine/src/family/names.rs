@@ -12,8 +12,8 @@ impl Family<'_> {
         Ok(FamilyTree::new(self.ledger.engine.agents().await?))
     }
 
-    /// The agent that a model names: by name, id or a prefix of it, or `parent`. In words for the
-    /// model if there is none.
+    /// Finds an agent by name, id, prefix of an id, or `parent`.
+    /// The inner error is for the model.
     pub(super) async fn named(
         &self,
         name: &str,

@@ -19,7 +19,7 @@ use crate::tools::Toolset;
 /// Facts about a call of an agent tool.
 struct AgentCall {
     class: EffectClass,
-    /// The text that rules are matched with: an agent's name, a prompt, a query.
+    /// Text that rules match: an agent's name, a prompt, a query.
     subject: String,
     /// The call as the user sees it in a question.
     shown: String,
@@ -27,7 +27,7 @@ struct AgentCall {
 }
 
 impl Family<'_> {
-    /// Understands a call of any tool. The inner error is for the model.
+    /// Prepares a call of any tool. The inner error is for the model.
     pub(crate) async fn prepare_call(
         &self,
         tools: &Toolset,
@@ -46,7 +46,7 @@ impl Family<'_> {
             preview: None,
             deadline: Duration::ZERO,
             needs: Vec::new(),
-            // The worker carries it out, in one transaction with its result.
+            // The worker executes it, in one transaction with its result.
             run: Run::Blocking(Box::new(|_| Output::done("", ""))),
         }))
     }
@@ -87,7 +87,7 @@ impl Family<'_> {
             Ok(target) => target,
             Err(reason) => return Ok(Err(reason)),
         };
-        // A call that is known to fail is not asked about.
+        // Do not ask about a call that is known to fail.
         if target.parent.is_none() {
             return Ok(Err(EngineError::KillsRoot(target.name).to_string()));
         }
@@ -129,7 +129,7 @@ impl Family<'_> {
         })
     }
 
-    /// The oldest ancestor of an agent, which names its family.
+    /// Oldest ancestor of an agent, which names its family.
     async fn root_of(&self, agent: AgentId) -> Result<AgentId, EngineError> {
         let kin = self.ledger.engine.store.ancestry(agent, 1).await?;
         let oldest = kin.and_then(|kin| kin.ancestors.last().copied());
@@ -138,7 +138,7 @@ impl Family<'_> {
 }
 
 impl AgentCall {
-    /// A call that changes nothing.
+    /// A call without effects.
     fn reading(subject: String) -> Self {
         Self {
             class: EffectClass::Read,

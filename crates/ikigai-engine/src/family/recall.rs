@@ -25,7 +25,7 @@ const MOST_HITS: usize = 50;
 const LINE_CHARS: usize = 480;
 
 impl Family<'_> {
-    /// Carries out a call of `recall`.
+    /// Executes a call of `recall`.
     pub(super) async fn deal_recall(
         &mut self,
         arguments: RecallArguments,
@@ -74,9 +74,9 @@ impl Family<'_> {
         self.ledger.engine.search(&typed, asked).await
     }
 
-    /// The session that `recall` is limited to; none if it may look everywhere.
+    /// Session that `recall` is limited to; none for all sessions.
     ///
-    /// Reading mode is for looking at this project, and other projects have their own secrets.
+    /// Reading mode is for this project, and other projects have their own secrets.
     pub(super) async fn recall_scope(&self) -> Result<Option<SessionId>, EngineError> {
         match self.ledger.grant().mode {
             Approve::Read => Ok(Some(self.session().await?)),

@@ -70,7 +70,7 @@ impl Family<'_> {
         }))
     }
 
-    /// The row of a name; none if it is not the name of one.
+    /// Row of a name; none if it is not the name of a row.
     async fn named_row(&self, name: &str) -> Result<Option<RowRef>, EngineError> {
         let name = name.trim().trim_start_matches('#');
         let (agent, number) = match name.rsplit_once('.') {
@@ -116,7 +116,7 @@ impl Family<'_> {
     }
 }
 
-/// Splits a text into pages of at most `most` bytes, at line ends where there are any.
+/// Splits a text into pages of at most `most` bytes, at line ends if possible.
 fn pages_of(text: &str, most: usize) -> Vec<&str> {
     let mut pages = Vec::new();
     let mut left = text;

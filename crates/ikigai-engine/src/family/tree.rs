@@ -60,7 +60,7 @@ impl Branch {
 }
 
 impl Engine {
-    /// All agents that are not reaped, children below their parents.
+    /// Reads all agents that are not reaped, children below their parents.
     pub async fn tree(&self) -> Result<Vec<Branch>, EngineError> {
         let mut agents = self.agents().await?;
         agents.retain(|agent| agent.status != Status::Reaped);
@@ -91,7 +91,7 @@ impl Engine {
             let is_root = agent.parent.is_none();
             let last_turn = match end {
                 TurnEnd::Failed | TurnEnd::Interrupted if is_root => TurnEnd::Other,
-                // Its holder lives and has settled the turn, so it is at rest.
+                // Its holder lives and has settled the turn, so it is idle.
                 TurnEnd::Stopped if is_held && is_root => TurnEnd::Other,
                 TurnEnd::Stopped if is_held => TurnEnd::Interrupted,
                 end => end,
@@ -109,7 +109,7 @@ impl Engine {
         Ok(tree)
     }
 
-    /// Finds out how the last turn of an agent ended that does not work.
+    /// Finds the outcome of an idle agent's last turn.
     async fn turn_end(&self, agent: &AgentRecord, is_held: bool) -> Result<TurnEnd, EngineError> {
         if let Some(known) = self.hub.turn_end_at(agent.id, agent.head) {
             return Ok(known);
@@ -147,13 +147,13 @@ impl Engine {
     }
 }
 
-/// Puts agents on a stack, so that the first of them comes off first.
+/// Pushes agents on a stack, so that the first one is popped first.
 fn add(left: &mut Vec<(AgentRecord, usize)>, agents: Option<Vec<AgentRecord>>, depth: usize) {
     let agents = agents.unwrap_or_default().into_iter().rev();
     left.extend(agents.map(|agent| (agent, depth)));
 }
 
-/// The tree as text, one line for each agent.
+/// Tree as text, one line per agent.
 pub(crate) async fn tree(engine: &Engine) -> Result<String, EngineError> {
     let now = engine.environment.now();
     let mut output = String::new();

@@ -29,7 +29,7 @@ pub(crate) struct Wait {
 /// Occasion of checking a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
-    /// While its turn goes on.
+    /// During its turn.
     Turn,
     /// At the settlement of its turn.
     Settlement,
@@ -83,8 +83,8 @@ impl State {
 }
 
 impl Family<'_> {
-    /// Understands a call of `wait`. Its deadline counts from the call's row, so that a restart
-    /// does not make it longer.
+    /// Parses a call of `wait`. The deadline counts from the call's row, so that a restart does not
+    /// extend it.
     pub(super) async fn deal_wait(&mut self, arguments: WaitArguments, call: &OpenCall) -> Deal {
         Ok(self
             .wait_of(arguments, call.created_at)
@@ -127,7 +127,7 @@ impl Family<'_> {
         }))
     }
 
-    /// The row that answers a wait and the mail that it hands over; none if it goes on.
+    /// Row that answers a wait, and the mail that it delivers; none if it continues.
     pub(crate) async fn answer_wait(
         &self,
         call: &OpenCall,
@@ -165,7 +165,7 @@ impl Family<'_> {
         Ok(Some((call.result(came, Verdict::Ran), mail)))
     }
 
-    /// Reads the states of watched agents; their mail stays where it is.
+    /// Reads the states of watched agents, without delivering their mail.
     pub(crate) async fn watched(&self, wait: &Wait) -> Result<Watched, EngineError> {
         let own = self.ledger.id();
         let mut mail = self.ledger.engine.store.queued_mail(own).await?;
@@ -289,7 +289,7 @@ fn fan_in(states: &[(AgentRecord, State)], mail: &[MailRecord], wait: &Wait) -> 
     }
 }
 
-/// The effects that hand mail over by the row after `head`.
+/// Effects that deliver mail by the row after `head`.
 pub(crate) fn consumed_by_next(mail: &[MailRecord], agent: AgentId, head: Seq) -> Vec<Effect> {
     let by = RowRef::new(agent, head.next());
     mail.iter()

@@ -18,7 +18,7 @@ const PAGE_ROWS: usize = 64;
 /// Attempts against others that append lease-free rows at the same time.
 const MOST_RACES: usize = 64;
 
-/// Rows of other agents and effects that are stored with an agent's own rows.
+/// Rows of other agents and effects stored with an agent's own rows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Beside {
     /// Heads of other agents whose logs grow.
@@ -101,7 +101,7 @@ impl<'a, 'd> CommitPlan<'a, 'd> {
     }
 }
 
-/// Rows on their way into the store; they may be offered more than once.
+/// Rows on their way into the store; a commit may be repeated.
 struct Attempt<'a> {
     rows: Vec<NewRow>,
     effects: Vec<Effect>,
@@ -194,7 +194,7 @@ impl Ledger {
                     return self.apply(expected, &attempt.rows).await;
                 }
                 Err(CommitError::Behind { .. }) => self.catch_up().await?,
-                // An effect without rows leaves nothing by which its outcome could be read back.
+                // An effect without rows leaves no row to read back its outcome from.
                 Err(CommitError::Unknown(_)) if !attempt.rows.is_empty() => {
                     attempt.perhaps_after = Some(expected);
                 }
@@ -210,7 +210,7 @@ impl Ledger {
         .into())
     }
 
-    /// Tags the rows that grant something for their positions after `head`.
+    /// Tags the granting rows for their positions after `head`.
     fn tag_attempt(&self, attempt: &mut Attempt<'_>, head: Seq) {
         for (index, event) in &attempt.granting {
             let mut event = event.clone();
@@ -241,7 +241,7 @@ impl Ledger {
         }
     }
 
-    /// The snapshot that goes with the next commit, if one is due.
+    /// Snapshot for the next commit, if one is due.
     fn due_snapshot(&self) -> Option<Effect> {
         let due = self.control_rows >= CONTROL_ROWS_PER_SNAPSHOT;
         due.then(|| {
@@ -301,7 +301,7 @@ impl Ledger {
         }
     }
 
-    /// Reads back whether a commit of unknown outcome was stored.
+    /// Returns true if a commit of unknown outcome was stored.
     async fn is_stored(&self, after: Seq, rows: &[NewRow]) -> Result<bool, EngineError> {
         let query = PageQuery {
             span: Span::new(self.id(), after.next(), Seq(after.0 + rows.len() as u64)),

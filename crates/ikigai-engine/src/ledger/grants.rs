@@ -18,7 +18,7 @@ impl Ledger {
         }
     }
 
-    /// Names mode and rules that the log has and this user did not grant here; none if all are.
+    /// Mode and rules of the log that this user did not grant here; none if all are granted.
     pub(crate) fn foreign_grants(&self) -> Option<String> {
         let granted = self.engine.in_force(&self.agent.state);
         let settings = self.settings();
@@ -40,7 +40,7 @@ impl Ledger {
         let Some(foreign) = self.foreign_grants().filter(|_| is_root) else {
             return;
         };
-        // A mode for this process leaves nothing open.
+        // With a mode for this process, there is nothing to offer.
         if self.approve.is_none() && self.engine.hub.offers_grants(self.id()) {
             front.tell(UiEvent::GrantOffer(format!(
                 "Not in force here: {foreign}, granted by another user or machine. \
@@ -49,7 +49,7 @@ impl Ledger {
         }
     }
 
-    /// Tags the rows that grant something, now that their positions are known.
+    /// Tags the granting rows, once their positions are known.
     pub(crate) fn tag_grants(&self, event: &mut Event, seq: Seq) {
         let agent = self.id();
         if let Event::Command { data, .. } = event

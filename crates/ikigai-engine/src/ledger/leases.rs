@@ -39,7 +39,7 @@ impl Ledger {
 }
 
 impl Engine {
-    /// Leaves a message of the user for an agent that another process holds.
+    /// Queues a message of the user for an agent that another process holds.
     pub async fn post(&self, to: AgentId, text: &str) -> Result<(), EngineError> {
         self.check_message_to(to, text).await?;
         let mail = draw_mail(&*self.environment);

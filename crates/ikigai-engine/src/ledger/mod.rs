@@ -26,7 +26,7 @@ use crate::environment::CrashPoint;
 use crate::frontend::AgentJob;
 use crate::{Engine, EngineError};
 
-/// Starts an agent with a job, or to listen only.
+/// Starts an agent with a job, or idle.
 pub(crate) type Starter = fn(Ledger, Option<AgentJob>);
 
 /// Lease, state and commits of one agent of this process.

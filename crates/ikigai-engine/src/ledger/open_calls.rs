@@ -23,7 +23,7 @@ impl Ledger {
         }
     }
 
-    /// The rows that close open calls, because the user says something else.
+    /// Rows that close open calls, because the user sends another message.
     pub(crate) async fn close_open_calls(&mut self) -> Result<Vec<Event>, EngineError> {
         let open = self.open_calls().await?;
         Ok(close(

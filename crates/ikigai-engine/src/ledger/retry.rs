@@ -95,7 +95,7 @@ pub(crate) async fn report_silence<T>(
     work.await
 }
 
-/// Returns whether a store that fails so may work again by itself, with a known outcome.
+/// Returns true if the store may recover from this failure, with a known outcome.
 pub(super) fn may_return(error: &EngineError) -> bool {
     error.store_failure().is_some() && error.may_pass()
 }

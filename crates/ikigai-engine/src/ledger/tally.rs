@@ -9,7 +9,7 @@ use crate::EngineError;
 /// Rows read at a time when looking back.
 const PAGE_ROWS: usize = 64;
 
-/// Rows read back at most to find the numbers of the newest response.
+/// Limit of rows searched for the newest response's number.
 const LOOK_BACK_ROWS: u64 = 4096;
 
 /// Number of responses and sum of their usage.

@@ -13,14 +13,14 @@ use crate::{Engine, EngineError, Worker};
 pub struct HeldFork {
     /// Output of the command.
     pub output: String,
-    /// The children, which this process holds, in the order in which they were asked for.
+    /// The children, owned by this process, in the requested order.
     pub children: Vec<Worker>,
     /// The children have prompts to answer; otherwise the only child waits for its user.
     pub have_work: bool,
 }
 
 impl Engine {
-    /// Carries out a `/fork` line for an agent that another process holds; none for other lines.
+    /// Executes a `/fork` line for an agent that another process holds; none for other lines.
     pub async fn fork_line(
         &self,
         held: &AgentRecord,
@@ -38,9 +38,9 @@ impl Engine {
         }))
     }
 
-    /// Carries out such a line and starts the children here.
+    /// Executes such a line and starts the children here.
     ///
-    /// Returns the output of the command, and the child that waits for its user, if one does.
+    /// Returns the output of the command, and the child that waits for its user, if any.
     pub async fn fork_here(
         &self,
         held: &AgentRecord,

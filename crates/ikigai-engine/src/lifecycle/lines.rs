@@ -36,7 +36,7 @@ impl Worker {
         Ok(Done { warned, outcome })
     }
 
-    /// Output of a line that only shows something; none for other lines. Nothing is stored.
+    /// Output of a read-only line; none for other lines. Stores nothing.
     pub async fn preview(
         &mut self,
         line: &str,
@@ -45,7 +45,7 @@ impl Worker {
         preview(self, line, front).await
     }
 
-    /// Stores the merge that a preview shows, in words that a person may have changed.
+    /// Stores the merge of a preview, with text that the user may have edited.
     pub async fn merge(
         &mut self,
         preview: &MergePreview,

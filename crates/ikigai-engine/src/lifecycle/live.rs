@@ -134,8 +134,8 @@ impl Worker {
         Ok(None)
     }
 
-    /// Stores the lines that were typed before the program leaves. Messages wait as mail; no turn
-    /// begins, and no shell command starts.
+    /// Stores the lines that were typed before the program exits.
+    /// Messages wait as mail; no turn begins, and no shell command starts.
     async fn finish_lines(&mut self, front: &mut FrontEnd<'_>) {
         let mut finished = self.hear(front).await.map(drop);
         while finished.is_ok() {
@@ -167,15 +167,15 @@ impl Worker {
             match self.await_children(front).await? {
                 Awaited::Stopped(stop) => return Ok(Some(stop)),
                 Awaited::Done { .. } => return Ok(None),
-                // The front end is about to leave: its messages become mail for the next turn.
+                // The front end is about to exit: its messages become mail for the next turn.
                 Awaited::Asked => {}
             }
         }
     }
 
-    /// Drops the rows that were read, since hundreds of agents may be idle.
+    /// Drops the view, since hundreds of agents may be idle.
     ///
-    /// The next turn reads what it needs.
+    /// The next turn reads the rows that it needs.
     async fn rest(&mut self) {
         let own = self.ledger.agent.state.agent();
         // Keep the view if it cannot be read again.
@@ -249,7 +249,7 @@ impl Worker {
                 biased;
                 request = front.next() => {
                     let stop = self.heed(request, front).await?;
-                    // A command that interrupts turns finds none to interrupt.
+                    // A command that interrupts turns finds no turn to interrupt.
                     if !front.after_turn.is_empty() || !front.at_break.is_empty() {
                         return Ok(Awaited::Asked);
                     }
@@ -352,7 +352,7 @@ async fn live(
             None => worker.greet(&mut front).await.map(|()| Outcome::Completed),
         };
         let is_left = match (outcome, said) {
-            // Nothing of the message is stored, so that the agent can continue.
+            // No part of the message is stored, so the agent can continue.
             (Err(error), Some(said)) if error.refuses_message() => {
                 front.not_stored(said.into(), &error);
                 false
@@ -421,7 +421,7 @@ async fn listen(worker: &mut Worker, front: &mut FrontEnd<'_>) -> Option<Next> {
     let agent = worker.ledger.agent.state.agent();
     loop {
         let request = if worker.ledger.engine.hub.is_dismissed(agent) {
-            // A command may have swallowed the stop, so nothing more might come.
+            // A command may have swallowed the stop, so no other request might come.
             front.next_said()?
         } else {
             front.next().await
@@ -443,7 +443,7 @@ async fn listen(worker: &mut Worker, front: &mut FrontEnd<'_>) -> Option<Next> {
                     front.tell(UiEvent::Warning(error.to_string()));
                 }
             }
-            // The answer to a question of a turn that was stopped has the turn go on (E9d).
+            // The answer to a question of a stopped turn resumes the turn (E9d).
             answer @ UserRequest::Answer { .. } => {
                 return Some(Next {
                     job: Some(AgentJob::Resume),

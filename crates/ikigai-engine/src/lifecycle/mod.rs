@@ -29,13 +29,13 @@ pub use stopped::Stopped;
 
 use self::live::start;
 
-/// Time for an agent to store how it ended before its lease is given to another process.
+/// Time for an agent to store its outcome before its lease goes to another process.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
-/// Longest wait for an agent that is being opened when the program leaves.
+/// Longest wait for an agent that is being opened when the program exits.
 const DOOR_WITHIN: Duration = Duration::from_millis(200);
 
-/// Longest wait for agents when the program leaves: less than the two seconds of leaving.
+/// Longest wait for agents when the program exits: less than the two seconds of an exit.
 const LEAVE_WITHIN: Duration = Duration::from_millis(1100);
 
 impl Engine {
@@ -124,9 +124,9 @@ impl Engine {
         self.hub.attended()
     }
 
-    /// Gives back the lease of an agent of this process, so that another may take it. A turn is
-    /// interrupted, as by leaving. Returns whether there was one; none if the agent is not of this
-    /// process.
+    /// Gives back the lease of an agent of this process, so that another process may take it.
+    /// Interrupts a running turn, as an exit does. Returns true if there was one; none if the agent
+    /// is not of this process.
     pub async fn release(&self, agent: AgentId) -> Option<bool> {
         let worked = self.hub.is_working(agent)?;
         if worked {
@@ -141,7 +141,7 @@ impl Engine {
                     }
                 }
             };
-            // The next process that opens the agent settles what is not stored by then.
+            // The next process that opens the agent settles an unfinished turn.
             let _ = tokio::time::timeout(LAST_WORDS, ended).await;
         }
         let gone = self.hub.let_go(agent);
@@ -186,8 +186,9 @@ impl Engine {
         }
     }
 
-    /// Interrupts all agents of this process and waits, for a little more than a second, until they have
-    /// stored how they ended and given their leases back. Agents that start later end at once.
+    /// Interrupts all agents of this process, and waits a little more than a second.
+    /// Meanwhile they store their outcomes and give their leases back. Agents that start later end
+    /// at once.
     pub async fn leave(&self) {
         // A line may be on its way to an agent that is being opened.
         let _ = tokio::time::timeout(DOOR_WITHIN, self.hub.door.acquire()).await;
@@ -201,18 +202,18 @@ impl Engine {
                 }
             }
         };
-        // The next process that opens an agent settles what is not stored by then.
+        // The next process that opens an agent settles an unfinished turn.
         let _ = tokio::time::timeout(LEAVE_WITHIN, gone).await;
     }
 }
 
 impl Engine {
-    /// Takes an agent's lease, and settles what a former holder left unfinished.
+    /// Takes an agent's lease, and settles a former holder's unfinished turn.
     pub async fn open(&self, agent: &AgentRecord) -> Result<Worker, EngineError> {
         Box::pin(Worker::open(self, agent, start, &Dispatcher)).await
     }
 
-    /// Makes a root agent in a directory's session, and opens it.
+    /// Creates a root agent in a directory's session, and opens it.
     pub async fn create_root(&self, directory: &str, workdir: &str) -> Result<Worker, EngineError> {
         let ledger = Box::pin(self.create_root_ledger(directory, workdir, start)).await?;
         Ok(Worker::new(ledger, &Dispatcher))
@@ -251,12 +252,12 @@ impl Worker {
         self.family().start(other.ledger, AgentJob::Answer);
     }
 
-    /// Stores the settings with which the front end wants its first agent to start.
+    /// Stores the front end's settings for its first agent.
     async fn apply_opening(&mut self, agent: Option<AgentId>) -> Result<(), EngineError> {
         let Some(opening) = self.ledger.engine.hub.take_opening(agent) else {
             return Ok(());
         };
-        // A screen may have read the agent before.
+        // A screen may have loaded the agent before.
         if let Some(choice) = opening.model {
             let rows = self.choose_model(choice).await?;
             self.ledger.settled.extend(rows);

@@ -1,5 +1,5 @@
-//! Turns that stopped in the middle because a program ended: found at start, and gone on with if
-//! the user wants that. Only front ends that supervise all agents ask for this.
+//! Turns that stopped because a program ended: found at start, and resumed if configured.
+//! Only front ends that supervise all agents use this.
 
 use ikigai_core::data::{
     self, Cause, CommandData, ErrorData, ForkData, ForkRole, InterruptedData, ToolResultData,
@@ -28,7 +28,7 @@ pub struct Stopped {
     pub agent: AgentRecord,
     /// Time of the stop.
     pub at: Micros,
-    /// A call of it may have done all, part or nothing of its work: only its user goes on with it.
+    /// A call has an unknown outcome: only the user may resume the turn.
     pub unknown: bool,
     /// It is resumed automatically.
     pub goes_on: bool,
@@ -37,13 +37,13 @@ pub struct Stopped {
 /// Last turn of an agent, from its newest rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
-    /// There is none.
+    /// No stopped turn.
     Nothing,
-    /// There is none: the last turn failed.
+    /// The last turn failed.
     Failed,
-    /// There is none: the last turn was interrupted, by its user for instance.
+    /// The last turn was interrupted, for instance by its user.
     Interrupted,
-    /// There is one; whether a call of it has an unknown outcome.
+    /// The turn stopped; `unknown` if a call has an unknown outcome.
     Stopped { at: Micros, unknown: bool },
     /// More rows are needed.
     More,
@@ -122,7 +122,7 @@ impl Engine {
         })
     }
 
-    /// Reads how the last turn of an agent ended. One that goes on counts as ended otherwise.
+    /// Reads the outcome of an agent's last turn. A running turn counts as [`TurnEnd::Other`].
     pub(crate) async fn last_turn_end(&self, agent: &AgentRecord) -> Result<TurnEnd, EngineError> {
         Ok(match self.read_last_turn(agent).await? {
             Told::Stopped { .. } => TurnEnd::Stopped,
@@ -146,7 +146,7 @@ impl Engine {
     }
 }
 
-/// Has a stopped turn go on. One that cannot waits for its user.
+/// Resumes a stopped turn, or leaves it to its user if that is impossible.
 async fn go_on(mut worker: Worker, mut stopped: Stopped) -> Result<Stopped, EngineError> {
     match worker.check_resumable().await {
         Ok(()) => start(worker.ledger, Some(AgentJob::Resume)),
@@ -214,7 +214,7 @@ fn told_by(agent: &Agent, enough: bool) -> Told {
         }
     }
     match stopped {
-        // A turn too long to be looked through is its user's to judge.
+        // The user must judge a turn that is too long to read.
         Some(at) if enough => Told::Stopped { at, unknown: true },
         None if enough => Told::Nothing,
         _ => Told::More,

@@ -1,4 +1,4 @@
-//! Typed lines with an id: a message that the store could not take is stored exactly once later.
+//! Typed lines with an id, so that a message is stored exactly once after a failure.
 
 use ikigai_core::data::{self, UserData};
 use ikigai_core::{AgentId, Direction, Kind, Micros, PageQuery, Row, Seq, Span};
@@ -8,7 +8,7 @@ use crate::environment::draw_mail;
 use crate::frontend::{Submission, UserRequest};
 use crate::{AgentJob, Engine, EngineError};
 
-/// Rows read at a time, and at most, when looking for the row of a submission.
+/// Rows read per query, and in total, to find the row of a submission.
 const PAGE_ROWS: usize = 64;
 const MOST_ROWS: usize = 4096;
 
@@ -25,10 +25,10 @@ impl Engine {
         }
     }
 
-    /// Stores a pending message exactly once, as mail, and has its agent answer it.
+    /// Stores a pending message exactly once, as mail, and makes its agent answer it.
     ///
-    /// Safe to call again after any failure: a commit of unknown outcome is looked up first, by
-    /// the id of the mail and by the time and text of the row.
+    /// Safe to call again after any failure: a commit of unknown outcome is looked up first, by the
+    /// id of the mail and by the time and text of the row.
     pub async fn store_pending(
         &self,
         agent: AgentId,
@@ -36,7 +36,7 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let record = self.store.agent(agent).await?;
         let record = record.ok_or_else(|| EngineError::NoSuchAgent(agent.to_string()))?;
-        // Taking the lease waits for a commit of a former holder that is still under way.
+        // Taking the lease waits for a running commit of a former holder.
         match self.attend(&record).await {
             Ok(()) | Err(EngineError::Commit(CommitError::Held { .. })) => {}
             Err(error) => return Err(error),
@@ -45,12 +45,12 @@ impl Engine {
             self.check_message_to(agent, &pending.line).await?;
             self.post_as(pending.id, agent, &pending.line).await?;
         }
-        // An agent that does not listen takes the mail in with its next turn.
+        // An inactive agent reads the mail with its next turn.
         self.hub.deliver(agent, UserRequest::Do(AgentJob::Mail));
         Ok(())
     }
 
-    /// Returns whether a submitted message is in the log or in the mail of its agent.
+    /// Returns true if a submitted message is in the log or in the mail of its agent.
     pub async fn is_submitted(
         &self,
         agent: AgentId,
@@ -83,7 +83,7 @@ impl Engine {
     }
 }
 
-/// Returns whether a row is the message of a submission.
+/// Returns true if a row is the message of a submission.
 fn is_row_of(row: &Row, submission: &Submission) -> bool {
     if row.kind.read_as() != Some(Kind::User) || row.created_at != submission.at {
         return false;

@@ -92,7 +92,7 @@ fn kinds(names: &str) -> Result<Vec<Kind>, String> {
 }
 
 impl Moments {
-    /// A day, a day and a time, or how long ago: `2026-11-30`, `2026-11-30T18:00`, `7d`.
+    /// Parses a day, a day and a time, or an age: `2026-11-30`, `2026-11-30T18:00`, `7d`.
     fn read(&self, text: &str) -> Result<Micros, String> {
         let wrong =
             || format!("{text} is no time: 2026-11-30, 2026-11-30T18:00, 90m, 12h, 7d or 2w");
