@@ -1,11 +1,11 @@
-//! The rules that every neutral request keeps, whatever history it comes from.
+//! Rules of every neutral request, for any history.
 
 use std::collections::HashSet;
 
 use ikigai_core::message::Payload;
 use ikigai_core::{Block, Message, Request, Role, Target};
 
-/// Checks a request; the error says which message breaks which rule.
+/// Checks a request; the error names the message and the rule that it violates.
 pub fn check_request(request: &Request, target: &Target) -> Result<(), String> {
     let mut ids = HashSet::new();
     let first = request.messages.first().ok_or("there is no message")?;

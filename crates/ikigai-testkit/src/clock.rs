@@ -1,4 +1,4 @@
-//! A clock that moves only when it is told to.
+//! A clock that a test moves by hand.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use ikigai_core::Micros;
 
-/// Tells the time that a test has set. Clones tell the same time.
+/// Clock with the time that a test has set. Clones share the time.
 #[derive(Clone, Debug)]
 pub struct ManualClock(Arc<AtomicI64>);
 
 impl ManualClock {
-    /// Makes a clock that stands at `start`.
+    /// Makes a clock with the time `start`.
     pub fn new(start: Micros) -> Self {
         Self(Arc::new(AtomicI64::new(start.0)))
     }
 
-    /// The time it stands at.
+    /// Returns the current time.
     pub fn now(&self) -> Micros {
         Micros(self.0.load(Ordering::SeqCst))
     }
@@ -27,14 +27,14 @@ impl ManualClock {
         self.0.fetch_add(micros, Ordering::SeqCst);
     }
 
-    /// Moves it to any time, an earlier one included.
+    /// Moves it to any time, earlier ones included.
     pub fn set(&self, to: Micros) {
         self.0.store(to.0, Ordering::SeqCst);
     }
 }
 
 impl Default for ManualClock {
-    /// Stands at 14 November 2023, 22:13:20 UTC, a time with as many digits as those of today.
+    /// Starts at 14 November 2023, 22:13:20 UTC, a time with as many digits as current ones.
     fn default() -> Self {
         Self::new(Micros(1_700_000_000_000_000))
     }

@@ -18,7 +18,7 @@ impl Dice {
         Self(seed | 1)
     }
 
-    /// Draws the same numbers in every run.
+    /// Makes dice with the same numbers in every run.
     pub fn seeded(seed: u64) -> Self {
         Self(seed | 1)
     }

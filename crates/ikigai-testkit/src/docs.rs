@@ -1,9 +1,10 @@
-//! Tables of the documentation, from which tests are generated.
+//! Tables of the documentation, which generate tests.
 
 use std::fs;
 
-/// Reads the cells of a Markdown table between `<!-- NAME: begin -->` and `<!-- NAME: end -->`,
-/// without its head. `page` is a file in `docs`.
+/// Reads the cells of a Markdown table between `<!-- NAME: begin -->` and `<!-- NAME: end -->`.
+///
+/// The head of the table is left out. `page` is a file in `docs`.
 ///
 /// # Panics
 ///

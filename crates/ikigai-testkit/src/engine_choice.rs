@@ -27,16 +27,16 @@ const ENGINE: &str = "IKIGAI_TEST_ENGINE";
 /// Engine of a test run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChosenEngine {
-    /// In memory, the default: fast, and needs no engine.
+    /// Memory, the default: fast, without an engine.
     Memory,
-    /// In a file each.
+    /// One SQLite file per log.
     Sqlite,
-    /// In a database each, on a server.
+    /// One PostgreSQL database per log, on a server.
     Postgres,
 }
 
 impl ChosenEngine {
-    /// The engine that `IKIGAI_TEST_ENGINE` names.
+    /// Returns the engine that `IKIGAI_TEST_ENGINE` names.
     pub fn here() -> Self {
         match env::var(ENGINE).as_deref() {
             Err(_) | Ok("memory") => Self::Memory,
@@ -86,7 +86,7 @@ enum Backing {
     Engine {
         place: String,
         commits: watch::Sender<u64>,
-        /// Removes the log when it is dropped.
+        /// Removes the log on drop.
         keeper: Arc<dyn Any + Send + Sync>,
     },
 }

@@ -7,8 +7,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-/// How long a future may take in all; far longer than any test needs on a busy machine, so that
-/// only one that would never end is given up.
+/// Time limit of a future.
+///
+/// It is far longer than any test needs on a busy machine, so only an endless future reaches it.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 struct Unpark(Thread);
@@ -21,12 +22,12 @@ impl Wake for Unpark {
 
 /// Runs a future to its end on this thread, without a runtime.
 ///
-/// Panics if it takes longer than a minute: a test that waits for ever says nothing.
+/// Panics after a minute, because an endless test gives no information.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     block_on_for(PATIENCE, future)
 }
 
-/// The same for what takes its time, such as writing a large store to a busy disk.
+/// Runs a future with another time limit, such as for writing a large store.
 pub(crate) fn block_on_for<F: Future>(patience: Duration, future: F) -> F::Output {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);

@@ -41,7 +41,7 @@ struct FaultScript {
     reads: u64,
     commit_faults: BTreeMap<u64, CommitFault>,
     read_faults: BTreeMap<u64, StoreError>,
-    /// By the number of the commit before them.
+    /// Faults of reads by the number of the commit before them.
     faults_after_commits: BTreeMap<u64, StoreError>,
     away: Option<fn() -> StoreError>,
     rows_read: usize,
@@ -60,7 +60,7 @@ impl fmt::Debug for FaultyStore {
 }
 
 impl FaultyStore {
-    /// Wraps a store; nothing fails yet.
+    /// Wraps a store without faults.
     pub fn new(inner: Arc<dyn Log>) -> Self {
         Self {
             inner,
@@ -113,7 +113,7 @@ impl FaultyStore {
         }
     }
 
-    /// Takes back all faults that were planned.
+    /// Removes all planned faults.
     pub fn mend(&self) {
         let mut script = self.script();
         script.commit_faults.clear();
@@ -127,7 +127,7 @@ impl FaultyStore {
         self.script().away = Some(error);
     }
 
-    /// Ends the failures that [`Self::go_away`] began.
+    /// Ends the failures that [`Self::go_away`] started.
     pub fn come_back(&self) {
         self.script().away = None;
     }

@@ -1,4 +1,4 @@
-//! A model server that sends each event by itself: one HTTP/1.1 chunk or one HTTP/2 frame.
+//! A model server that sends each event separately: one HTTP/1.1 chunk or one HTTP/2 frame.
 
 mod chunks;
 mod http2;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::tls;
 
-/// Longest wait for anything; only a test that would never end gets there.
+/// Time limit of every wait; only an endless test reaches it.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Framing of events in a body.
@@ -24,10 +24,10 @@ pub enum Framing {
     Http2Frames,
 }
 
-/// Events of an answer, and the time between them.
+/// Events of a response, and the time between them.
 #[derive(Clone, Debug, Default)]
 pub struct EventStream {
-    /// Each as it is sent: `data: …` and a blank line.
+    /// Events in wire form: `data: …` and a blank line.
     pub events: Vec<String>,
     /// Time from one event to the next; zero sends them as a burst.
     pub interval: Duration,
@@ -53,7 +53,7 @@ struct Shared {
 }
 
 impl FramedServer {
-    /// Listens on a port of its own.
+    /// Starts a server on a free port.
     pub fn start(framing: Framing, stream: EventStream) -> Self {
         let (sender, sent) = mpsc::channel();
         let shared = Arc::new(Shared {
@@ -73,7 +73,7 @@ impl FramedServer {
         }
     }
 
-    /// Base address.
+    /// Returns the base URL.
     pub fn url(&self) -> String {
         match self.framing {
             Framing::Chunks => format!("http://{}", self.address),
@@ -81,17 +81,17 @@ impl FramedServer {
         }
     }
 
-    /// The certificate that clients must trust, if the server uses TLS.
+    /// Returns the certificate that clients must trust, if the server uses TLS.
     pub fn ca_file(&self) -> Option<PathBuf> {
         (self.framing == Framing::Http2Frames).then(tls::authority_file)
     }
 
-    /// Number of connections that clients have opened.
+    /// Returns the number of connections that clients have opened.
     pub fn connections(&self) -> usize {
         self.shared.connections.load(Ordering::SeqCst)
     }
 
-    /// Waits for the end of the next answer; returns when its last event was sent. Blocks.
+    /// Waits for the end of the next response; returns the time of its last event. Blocks.
     pub fn await_sent(&self) -> Instant {
         let sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
         sent.recv_timeout(PATIENCE).expect("an answer is sent")
@@ -111,7 +111,7 @@ impl Shared {
 }
 
 impl EventStream {
-    /// Time until an event is due, counted from the first one.
+    /// Returns the time until an event is due, counted from the first one.
     fn left_until(&self, index: usize, begun: Instant) -> Duration {
         let due = self.interval * u32::try_from(index).unwrap_or(u32::MAX);
         due.saturating_sub(begun.elapsed())

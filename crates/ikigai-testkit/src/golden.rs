@@ -1,4 +1,4 @@
-//! Snapshots: expected text in files beside the tests.
+//! Snapshots: expected text in files next to the tests.
 
 use std::path::Path;
 use std::{env, fs};

@@ -1,4 +1,4 @@
-//! Ids that look random and are the same in every run.
+//! Ids that look random and are equal in every run.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

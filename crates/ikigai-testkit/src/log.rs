@@ -1,4 +1,4 @@
-//! A log for tests: agents that live in memory and are written to a store at the same time.
+//! A log for tests: agents in memory that are written to a store at the same time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,12 +18,14 @@ use serde_json::Map;
 
 use crate::{IdSource, MemoryStore, block_on};
 
-/// Agents over a [`MemoryStore`], each also kept alive as a running program would keep it: every
-/// row is committed, then applied. What is replayed from the store can be compared with that.
+/// Agents over a [`MemoryStore`], each also live in memory.
+///
+/// Every row is committed, then applied, as a running program does, so tests can compare the live
+/// agent with one replayed from the store.
 pub struct TestLog {
-    /// The store, for looking behind the scenes.
+    /// The store, for direct access.
     pub store: MemoryStore,
-    /// Where ids come from.
+    /// Source of ids.
     pub ids: IdSource,
     session: SessionId,
     live: BTreeMap<AgentId, Agent>,
@@ -37,7 +39,7 @@ impl Default for TestLog {
 }
 
 impl TestLog {
-    /// An empty log whose ids are drawn from `seed`.
+    /// Makes an empty log whose ids are drawn from `seed`.
     pub fn new(seed: u64) -> Self {
         let ids = IdSource::new(seed);
         let store = MemoryStore::new(ids.process());
@@ -62,7 +64,7 @@ impl TestLog {
         }
     }
 
-    /// The store as the program sees it.
+    /// Returns the store as the program uses it.
     pub fn shared_store(&self) -> Arc<dyn Log> {
         Arc::new(self.store.clone())
     }
@@ -103,7 +105,7 @@ impl TestLog {
         }
     }
 
-    /// All agents made, in the order of their ids.
+    /// Returns all agents, in the order of their ids.
     pub fn agents(&self) -> Vec<AgentId> {
         self.live.keys().copied().collect()
     }
@@ -142,7 +144,7 @@ impl TestLog {
         }
     }
 
-    /// Appends a raw row, however bad, past all checks, and applies it.
+    /// Appends a raw row without any check, and applies it.
     pub fn inject(
         &mut self,
         agent: AgentId,
@@ -164,14 +166,14 @@ impl TestLog {
         block_on(live.apply(&self.store, row)).unwrap()
     }
 
-    /// A stored row.
+    /// Returns a stored row.
     pub fn row(&self, at: RowRef) -> Row {
         block_on(history::row_at(&self.store, at))
             .unwrap()
             .expect("the row is stored")
     }
 
-    /// All rows of an agent, in order.
+    /// Returns all rows of an agent, in order.
     pub fn rows(&self, agent: AgentId) -> Vec<Row> {
         let head = self.live[&agent].state.head();
         (1..=head.0)
@@ -179,7 +181,7 @@ impl TestLog {
             .collect()
     }
 
-    /// An order for a fork, to be changed as a test needs.
+    /// Makes default arguments of a fork, which a test can change.
     pub fn order(&self, name: &str) -> ForkOrder {
         ForkOrder {
             child: self.ids.agent(),
@@ -229,44 +231,44 @@ impl TestLog {
         child
     }
 
-    /// The agent as it lives, known as far as it had to be.
+    /// Returns the live agent, resolved only as far as it needed.
     pub fn peek(&self, agent: AgentId) -> &Agent {
         &self.live[&agent]
     }
 
-    /// Lets a new process take the agent over, which knows of it only what it must.
+    /// Replaces the live agent by one that a new process restored.
     pub fn restart(&mut self, agent: AgentId) {
         let restored = block_on(Agent::restore(&self.store, agent)).unwrap();
         self.live.insert(agent, restored);
     }
 
-    /// Reads at most `rows` older rows of the living agent, as a screen does that is scrolled.
+    /// Reads at most `rows` older rows of the live agent, as a scrolled screen does.
     pub fn look_back(&mut self, agent: AgentId, rows: usize) {
         let live = self.live.get_mut(&agent).expect("the agent was made here");
         block_on(live.lengthen(&self.store, rows)).unwrap();
     }
 
-    /// Drops all but the newest `keep` rows of the living agent from memory.
+    /// Drops all but the newest `keep` rows of the live agent from memory.
     pub fn forget(&mut self, agent: AgentId, keep: usize) {
         let live = self.live.get_mut(&agent).expect("the agent was made here");
         live.view.shorten(keep);
     }
 
-    /// The agent as it lives, with its path and all its rows known.
+    /// Returns the live agent with its whole path and all its rows.
     pub fn live(&self, agent: AgentId) -> Agent {
         let mut live = self.live[&agent].clone();
         self.complete(&mut live);
         live
     }
 
-    /// The agent as a new process would find it, with its path and all its rows known.
+    /// Returns the agent as a new process restores it, with its whole path and all its rows.
     pub fn replayed(&self, agent: AgentId) -> Agent {
         let mut replayed = block_on(Agent::restore(&self.store, agent)).unwrap();
         self.complete(&mut replayed);
         replayed
     }
 
-    /// What the agent is, as a new process would find it; its rows are not read.
+    /// Returns the state that a new process restores; rows are not read.
     pub fn replayed_state(&self, agent: AgentId) -> AgentState {
         block_on(Agent::restore(&self.store, agent)).unwrap().state
     }
@@ -276,7 +278,7 @@ impl TestLog {
         block_on(agent.read_all(&self.store)).unwrap();
     }
 
-    /// The request that the agent's next turn would send to `target` with plenty of room.
+    /// Returns the request of the agent's next turn to `target`, with plenty of room.
     pub fn request(&self, agent: AgentId, target: &Target) -> Result<Request, CannotProject> {
         let agent = self.replayed(agent);
         project(
@@ -287,7 +289,7 @@ impl TestLog {
         )
     }
 
-    /// What a request would hold now, whether or not there is something to answer.
+    /// Returns the contents of a request at this moment, even without a message to answer.
     pub fn assembled(&self, agent: AgentId, target: &Target) -> Request {
         let agent = self.replayed(agent);
         assemble(
@@ -300,7 +302,7 @@ impl TestLog {
     }
 }
 
-/// A target of a provider and model that exist only in tests.
+/// Makes a target with a provider and model that exist only in tests.
 pub fn target(provider: &str, model: &str) -> Target {
     Target {
         provider: provider.to_owned(),

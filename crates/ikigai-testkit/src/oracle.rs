@@ -1,5 +1,6 @@
-//! The slow, obvious model of what an agent remembers: every row knows its predecessor, and a path
-//! is walked row by row. It shares no code with the paths of the program.
+//! Oracle of paths: every row has its predecessor, and a path is walked row by row.
+//!
+//! It shares no code with the paths of the program.
 
 mod reading;
 
@@ -18,7 +19,7 @@ pub struct Oracle {
 }
 
 impl Oracle {
-    /// Takes in a row. Those it can refer to must be there before.
+    /// Adds a row. Rows that it can refer to must be added before.
     pub fn add(&mut self, row: Row) {
         let at = row.at;
         let predecessor = self.find_predecessor(&row);
@@ -50,34 +51,34 @@ impl Oracle {
         reference(first.get("fork_point")).filter(|point| self.rows.contains_key(point))
     }
 
-    /// A row.
+    /// Returns a row.
     pub fn row(&self, at: RowRef) -> &Row {
         &self.rows[&at]
     }
 
-    /// The newest row of an agent, if it has any.
+    /// Returns the newest row of an agent, if it has any.
     pub fn head(&self, agent: AgentId) -> Option<RowRef> {
         let seq = *self.heads.get(&agent)?;
         Some(RowRef::new(agent, seq))
     }
 
-    /// All agents that have rows.
+    /// Returns all agents that have rows.
     pub fn agents(&self) -> impl Iterator<Item = AgentId> + '_ {
         self.heads.keys().copied()
     }
 
-    /// The rows of an agent up to one of them, oldest first.
+    /// Returns the rows of an agent up to one of them, oldest first.
     pub fn own(&self, upto: RowRef) -> impl DoubleEndedIterator<Item = &Row> + '_ {
         let at = move |seq| RowRef::new(upto.agent, Seq(seq));
         (1..=upto.seq.0).map(move |seq| &self.rows[&at(seq)])
     }
 
-    /// The row that one follows.
+    /// Returns the predecessor of a row.
     pub fn predecessor(&self, of: RowRef) -> Option<RowRef> {
         self.predecessors[&of]
     }
 
-    /// The path of a row, oldest first.
+    /// Returns the path of a row, oldest first.
     pub fn path(&self, of: RowRef) -> Vec<RowRef> {
         let mut path = vec![of];
         while let Some(before) = path.last().and_then(|row| self.predecessors[row]) {
@@ -87,21 +88,22 @@ impl Oracle {
         path
     }
 
-    /// What its agent holds when this is its newest row: its own rows and the path of its fork
-    /// point.
+    /// Returns the rows that an agent holds if `upto` is its newest row.
+    ///
+    /// These are its own rows and the path of its fork point.
     pub fn held(&self, upto: RowRef) -> HashSet<RowRef> {
         let own = (1..=upto.seq.0).map(|seq| RowRef::new(upto.agent, Seq(seq)));
         own.chain(self.inherited(upto.agent)).collect()
     }
 
-    /// The path of an agent's fork point, oldest first.
+    /// Returns the path of an agent's fork point, oldest first.
     pub fn inherited(&self, agent: AgentId) -> Vec<RowRef> {
         let first = RowRef::new(agent, Seq(1));
         let fork_point = self.predecessors.get(&first).copied().flatten();
         fork_point.map_or_else(Vec::new, |point| self.path(point))
     }
 
-    /// The marks on the path of a row, oldest first.
+    /// Returns the marks on the path of a row, oldest first.
     pub fn marks(&self, of: RowRef) -> Vec<(RowRef, Option<String>)> {
         let path = self.path(of).into_iter();
         let marks = path.filter(|at| self.row(*at).kind.read_as() == Some(Kind::Mark));
@@ -112,7 +114,7 @@ impl Oracle {
         marks.map(|at| (at, label(at))).collect()
     }
 
-    /// The settings of an agent when this is its newest row.
+    /// Returns the settings of an agent if this is its newest row.
     pub fn settings(&self, upto: RowRef) -> Settings {
         let mut settings = Map::new();
         for row in self.own(upto) {
@@ -133,7 +135,7 @@ impl Oracle {
         serde_json::from_value::<Settings>(Value::Object(settings)).unwrap()
     }
 
-    /// The system prompt of an agent when this is its newest row.
+    /// Returns the system prompt of an agent if this is its newest row.
     pub fn system(&self, upto: RowRef) -> Option<String> {
         let is_prompt =
             |row: &&Row| row.kind.read_as() == Some(Kind::System) && row.content.is_some();
@@ -149,7 +151,7 @@ impl Oracle {
         Some(self.rows.get(&named)?.content.clone().unwrap_or_default())
     }
 
-    /// The messages of a path as they load, oldest first.
+    /// Returns the loaded messages of a path, oldest first.
     pub fn messages(&self, of: RowRef) -> Vec<Message> {
         let loaded = self.path(of).into_iter().map(|at| load(self.row(at)));
         let messages = loaded.filter_map(|loaded| match loaded {
@@ -159,14 +161,14 @@ impl Oracle {
         messages.collect()
     }
 
-    /// Says whether a row is bad: it does not load, or it is a rewind that goes nowhere.
+    /// Returns true if a row does not load, or is a rewind without a valid target.
     pub fn is_bad(&self, at: RowRef) -> bool {
         let row = self.row(at);
         let is_rewind = row.kind.read_as() == Some(Kind::Rewind);
         load(row).is_err() || (is_rewind && !self.is_valid_rewind(at))
     }
 
-    /// Says whether a row is a rewind with a valid target.
+    /// Returns true if a row is a rewind with a valid target.
     pub fn is_valid_rewind(&self, at: RowRef) -> bool {
         let row = self.row(at);
         let target = reference(object(row).get("target"));
@@ -175,13 +177,13 @@ impl Oracle {
     }
 }
 
-/// The data of a row; what is no object holds nothing.
+/// Returns the data of a row; empty if it is no object.
 pub(crate) fn object(row: &Row) -> Map<String, Value> {
     let data = row.data.as_deref().unwrap_or_default();
     serde_json::from_str(data).unwrap_or_default()
 }
 
-/// Reads `{"agent","seq"}`; 0 reads as absent.
+/// Reads `{"agent","seq"}`; 0 counts as absent.
 pub(crate) fn reference(value: Option<&Value>) -> Option<RowRef> {
     let value = value?.as_object()?;
     let agent = value.get("agent")?.as_str()?.parse().ok()?;
@@ -193,7 +195,7 @@ fn is_child(data: &Map<String, Value>) -> bool {
     data.get("role") == Some(&Value::from("child"))
 }
 
-/// Takes one setting over: null takes it back, and what is no value of it changes nothing.
+/// Merges one setting: null resets it, and an invalid value is ignored.
 fn take_over(settings: &mut Map<String, Value>, key: String, value: Value) {
     if value.is_null() {
         settings.remove(&key);

@@ -1,17 +1,17 @@
-//! A second process that is the test program itself, playing a part in a test of the first.
+//! A second process of the test program, with a part in a test of the first.
 
 use std::env;
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 
-/// Under which variable a child of a test is told its part.
+/// Environment variable with the part of a child process.
 const PART: &str = "IKIGAI_TEST_PART";
 
-/// Before what a player tells: the harness writes into the same pipe.
+/// Prefix of a player's messages: the test harness writes into the same pipe.
 const TOLD: &str = "\u{1}told ";
 
-/// The part that this process has in a test of another one, split at its spaces.
+/// Returns the part of this process in another process's test, split at spaces.
 pub fn part() -> Option<Vec<String>> {
     let part = env::var(PART).ok()?;
     Some(part.split(' ').map(str::to_owned).collect())
@@ -19,7 +19,7 @@ pub fn part() -> Option<Vec<String>> {
 
 /// Copies this test program to `to`, where another user can start it.
 ///
-/// Another process writes the copy: a descriptor of ours would pass to processes that other
+/// Another process writes the copy: a descriptor of this process would pass to processes that other
 /// threads start, and a program that is open for writing cannot be started.
 pub fn copy_program(to: &Path) {
     let program = env::current_exe().unwrap();
@@ -27,7 +27,7 @@ pub fn copy_program(to: &Path) {
     assert!(copied.unwrap().success(), "cp to {}", to.display());
 }
 
-/// Tells the parent something, whole or not at all.
+/// Sends a message to the parent in one write.
 pub fn tell(what: &str) {
     let mut out = std::io::stdout().lock();
     out.write_all(format!("{TOLD}{what}\n").as_bytes()).unwrap();
@@ -47,12 +47,12 @@ pub struct Player {
 }
 
 impl Player {
-    /// Starts the ignored test `name`, which looks for its part.
+    /// Starts the ignored test `name`, which reads its part.
     pub fn start(name: &str, part: &str) -> Self {
         Self::run(Command::new(env::current_exe().unwrap()), name, part)
     }
 
-    /// Starts it by a command of the caller.
+    /// Starts it with a command of the caller.
     pub fn run(mut command: Command, name: &str, part: &str) -> Self {
         let mut child = command
             .args([name, "--exact", "--ignored", "--nocapture"])
@@ -65,12 +65,12 @@ impl Player {
         Self { child, lines }
     }
 
-    /// Its number.
+    /// Returns its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// The next thing that it tells, or none if it has ended.
+    /// Returns its next message, or none if it has ended.
     pub fn hear(&mut self) -> Option<String> {
         loop {
             let line = self.lines.next()?.ok()?;
@@ -80,21 +80,21 @@ impl Player {
         }
     }
 
-    /// Kills it without warning and returns what it had told before.
+    /// Kills it without warning and returns its remaining messages.
     pub fn kill(&mut self) -> Vec<String> {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         std::iter::from_fn(|| self.hear()).collect()
     }
 
-    /// Waits for its end, whatever that is; returns what it told as well.
+    /// Waits for its end, successful or not; returns its messages and status.
     pub fn end(mut self) -> (Vec<String>, ExitStatus) {
         drop(self.child.stdin.take());
         let told = std::iter::from_fn(|| self.hear()).collect();
         (told, self.child.wait().unwrap())
     }
 
-    /// Waits for its end and demands that it was a good one.
+    /// Waits for its end and asserts success.
     pub fn finish(self) -> Vec<String> {
         let (told, status) = self.end();
         assert!(status.success(), "the other process failed: {status}");

@@ -1,5 +1,6 @@
-//! Real PostgreSQL servers for tests: one that many tests share, each with a database of its own,
-//! and one for whoever stops it.
+//! Real PostgreSQL servers for tests: a shared one, and separate ones that tests can stop.
+//!
+//! On the shared server each test has its own database.
 
 use std::env;
 use std::io::{BufRead, BufReader, Write};
@@ -10,10 +11,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use tokio_postgres::{Config, NoTls, SimpleQueryMessage};
 
-/// Under which variable `scripts/test` tells where its server is.
+/// Environment variable with the address of the server of `scripts/test`.
 const SHARED: &str = "IKIGAI_TEST_POSTGRES";
 
-/// Counts what a process names, so that no name comes twice.
+/// Counter of names in this process, which makes them unique.
 static NAMED: AtomicU64 = AtomicU64::new(0);
 
 fn unique() -> String {
@@ -21,8 +22,9 @@ fn unique() -> String {
     format!("{}_{number}", std::process::id())
 }
 
-/// A server that belongs to a test. It ends, and everything of it is removed, when this is dropped
-/// or the test's process ends.
+/// A server that belongs to a test.
+///
+/// It ends, and all its files are removed, on drop or with the test's process.
 #[derive(Debug)]
 pub struct PgServer {
     directory: PathBuf,
@@ -51,16 +53,17 @@ impl PgServer {
         Self::with(&[])
     }
 
-    /// Starts a server with settings of its own, each `name = value`.
+    /// Starts a server with additional settings, each `name = value`.
     pub fn with(settings: &[&str]) -> Self {
-        // Short, because the path of a socket may have about 100 bytes, and where the user can go
-        // that the server runs as.
+        // Short, because the path of a socket is limited to about 100 bytes, and accessible for the
+        // user that the server runs as.
         let directory = Path::new("/tmp").join(format!("ikigai-pg-{}", unique()));
         Self::run(&[], &directory, settings)
     }
 
-    /// Starts a server whose data stays in that directory, as an earlier one may have left it.
-    /// Waits for that one, if it is at work.
+    /// Starts a server whose data stays in that directory, perhaps with data of an earlier one.
+    ///
+    /// Waits for that one, if it runs.
     pub fn kept(directory: &Path, settings: &[&str]) -> Self {
         Self::run(&["--keep"], directory, settings)
     }
@@ -92,12 +95,12 @@ impl PgServer {
         }
     }
 
-    /// Ends the server in an orderly way; all connections are cut.
+    /// Stops the server in an orderly way; all connections are cut.
     pub fn stop(&self) {
         self.order("stop");
     }
 
-    /// Ends the server as a crash does.
+    /// Stops the server as a crash does.
     pub fn kill(&self) {
         self.order("kill");
     }
@@ -112,22 +115,22 @@ impl PgServer {
         self.order(&format!("set {setting}"));
     }
 
-    /// A new database on it.
+    /// Makes a new database on it.
     pub fn database(&self) -> Database {
         Database::new(self.directory.clone())
     }
 
-    /// The address of a database on it.
+    /// Returns the URL of a database on it.
     pub fn url(&self, database: &str) -> String {
         url(&self.directory, database)
     }
 
-    /// Runs statements past the engine, as [`Database::sql`] does.
+    /// Runs statements without the engine, as [`Database::sql`] does.
     pub fn sql(&self, database: &str, statements: &str) -> Rows {
         told(&self.directory, database, statements)
     }
 
-    /// Where its data and its socket are.
+    /// Returns the directory of its data and its socket.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -160,7 +163,7 @@ pub struct Database {
 }
 
 impl Database {
-    /// A new one on the server that tests share: that of `scripts/test`, or this process's own.
+    /// Makes a new one on the shared server: that of `scripts/test`, or this process's own.
     pub fn fresh() -> Self {
         static OWN: OnceLock<PgServer> = OnceLock::new();
         match env::var_os(SHARED) {
@@ -179,28 +182,29 @@ impl Database {
         database
     }
 
-    /// Its address.
+    /// Returns its URL.
     pub fn url(&self) -> String {
         url(&self.directory, &self.name)
     }
 
-    /// The address of another log in it, under a name of its own.
+    /// Returns the URL of another log in it, in a separate schema.
     pub fn schema_url(&self, schema: &str) -> String {
         format!("{}&schema={schema}", self.url())
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The directory of its server's socket.
+    /// Returns the directory of its server's socket.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Runs statements past the engine, and returns the rows of all of them as texts. The tables
-    /// of the usual schema need not be named with it.
+    /// Runs statements without the engine, and returns all their rows as texts.
+    ///
+    /// Tables of the default schema need no schema name.
     pub fn sql(&self, statements: &str) -> Rows {
         told(&self.directory, &self.name, statements)
     }
@@ -209,32 +213,33 @@ impl Database {
 impl Drop for Database {
     fn drop(&mut self) {
         let Self { directory, name } = self;
-        // One on a server that is stopped goes with the server.
+        // A database on a stopped server is removed with the server.
         let statement = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
         let _ = ask(directory, "postgres", &statement);
     }
 }
 
-/// A database with an empty log in it, which goes back when it is dropped. Making one takes a
-/// hundred times as long as emptying one.
+/// A database with an empty log from a pool, returned on drop.
+///
+/// Creating one takes a hundred times as long as emptying one.
 #[derive(Debug)]
 pub struct LentDatabase(Option<Database>);
 
 static FREE: Mutex<Vec<Database>> = Mutex::new(Vec::new());
 
 impl LentDatabase {
-    /// One that nobody uses, or a fresh one.
+    /// Takes a free one, or makes one.
     pub fn take() -> Self {
         let free = FREE.lock().unwrap_or_else(PoisonError::into_inner).pop();
         Self(Some(free.unwrap_or_else(Database::fresh)))
     }
 
-    /// Its address.
+    /// Returns its URL.
     pub fn url(&self) -> String {
         self.database().url()
     }
 
-    /// The database itself.
+    /// Returns the database itself.
     pub fn database(&self) -> &Database {
         self.0.as_ref().unwrap()
     }
@@ -245,7 +250,7 @@ impl Drop for LentDatabase {
         let Some(database) = self.0.take() else {
             return;
         };
-        // One that cannot be emptied is not lent again. No reference is looked at on the way.
+        // A database that cannot be emptied is not reused. The replica role skips foreign keys.
         let Database { directory, name } = &database;
         let emptied = ask(
             directory,
@@ -264,7 +269,7 @@ impl Drop for LentDatabase {
     }
 }
 
-/// What statements told, as texts.
+/// Rows of statements, as texts.
 pub type Rows = Vec<Vec<Option<String>>>;
 
 fn url(directory: &Path, database: &str) -> String {
@@ -280,7 +285,7 @@ fn told(directory: &Path, database: &str, statements: &str) -> Rows {
 }
 
 fn ask(directory: &Path, database: &str, statements: &str) -> Result<Rows, tokio_postgres::Error> {
-    // On a thread of its own, because the caller's may be one of a runtime.
+    // On a separate thread, because the caller's may belong to a runtime.
     let asked = std::thread::scope(|scope| {
         let asking = scope.spawn(|| ask_here(directory, database, statements));
         asking.join()

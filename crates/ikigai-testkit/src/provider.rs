@@ -1,4 +1,4 @@
-//! A provider that says what it was told to say, and remembers what it was asked.
+//! A provider with scripted responses, which records its requests.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,62 +17,62 @@ use ikigai_providers::{
 };
 use tokio::sync::Notify;
 
-/// Key of the answers to requests for a summary.
+/// Key of the responses to requests for a summary.
 const SUMMARY: &str = "<summary>";
 
-/// One step of a scripted answer.
+/// One step of a scripted response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Says something.
+    /// Sends text.
     Say(String),
-    /// Ends well, with what was said.
+    /// Ends well, with the text so far.
     Finish,
     /// Ends well, with these blocks.
     FinishWith(Vec<AnswerBlock>),
-    /// Ends because the answer is as long as it may be.
+    /// Ends at the output limit.
     RunOut,
     /// Refuses this message of the request.
     Refuse(usize),
-    /// Fails, and will try again.
+    /// Fails, and announces a retry.
     TryAgain(String),
     /// Fails with these words.
     Fail(String),
-    /// Refuses the request as too long for the model, which takes this many tokens.
+    /// Refuses the request as too long for the model, which accepts this many tokens.
     Overflow(String, Option<u64>),
-    /// The answer begins anew; follows [`Step::TryAgain`] by itself.
+    /// Starts the response over; follows [`Step::TryAgain`] by itself.
     Restart,
-    /// Says nothing until it is told to go on.
+    /// Waits for `go_on`.
     Wait,
-    /// Says nothing ever after.
+    /// Is silent for ever.
     Hang,
-    /// Says nothing for so long.
+    /// Is silent for this time.
     Sleep(Duration),
-    /// Breaks down, as a mistake in the program would.
+    /// Panics, as a mistake in the program would.
     Panic(String),
 }
 
-/// A provider whose answers are scripted. Clones share script and memory.
+/// A provider whose responses are scripted. Clones share script and requests.
 #[derive(Clone, Debug, Default)]
 pub struct ScriptedProvider {
     shared: Arc<Shared>,
-    /// How many tokens its model takes; none means plenty.
+    /// Tokens that its model accepts; none means plenty.
     window: Option<u64>,
-    /// How long its answers may be silent; none means as long as any.
+    /// Longest silence of its responses; none means the default.
     patience: Option<Duration>,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
     answers: Mutex<VecDeque<Vec<Step>>>,
-    /// Answers to conversations that begin with a word, by that word.
+    /// Responses to conversations whose first message contains a word, by that word.
     told: Mutex<HashMap<String, VecDeque<Vec<Step>>>>,
-    /// By which word a conversation began.
+    /// Words of the conversations, by conversation.
     begun: Mutex<HashMap<String, String>>,
     requests: Mutex<Vec<Request>>,
     go_on: Notify,
-    /// Thousandths of a token that it counts for one that is estimated; none: always ten tokens.
+    /// Counted thousandths per estimated token; none: always ten tokens.
     counts: Mutex<Option<u64>>,
-    /// Window that its server states when it is asked, and how often it was.
+    /// Window that its server states in lookups, and the number of lookups.
     served: Mutex<(Option<u64>, usize)>,
     /// Window that its server has stated.
     learned: Mutex<Option<u64>>,
@@ -83,7 +83,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl ScriptedProvider {
-    /// A provider whose model takes so many tokens.
+    /// Makes a provider whose model accepts this many tokens.
     pub fn with_window(tokens: u64) -> Self {
         Self {
             window: Some(tokens),
@@ -91,7 +91,7 @@ impl ScriptedProvider {
         }
     }
 
-    /// A provider whose answers may be silent for so long.
+    /// Makes a provider whose responses may be silent for this time.
     pub fn with_patience(patience: Duration) -> Self {
         Self {
             patience: Some(patience),
@@ -99,36 +99,36 @@ impl ScriptedProvider {
         }
     }
 
-    /// Will answer so, after the answers scripted before.
+    /// Adds a response after the ones scripted before.
     pub fn will(&self, steps: impl IntoIterator<Item = Step>) {
         locked(&self.shared.answers).push_back(steps.into_iter().collect());
     }
 
-    /// Will answer so in a conversation whose first message contains the word: its first request
-    /// decides, and answers to others stay for these. Agents that work side by side are told apart
-    /// by this.
+    /// Adds a response for conversations whose first message contains the word.
+    ///
+    /// The first request decides, so tests can script agents that run in parallel separately.
     pub fn will_to(&self, word: &str, steps: impl IntoIterator<Item = Step>) {
         let mut told = locked(&self.shared.told);
         let answers = told.entry(word.to_owned()).or_default();
         answers.push_back(steps.into_iter().collect());
     }
 
-    /// Will say this and finish in a conversation whose first message contains the word.
+    /// Adds a text response for conversations whose first message contains the word.
     pub fn will_say_to(&self, word: &str, text: &str) {
         self.will_to(word, [Step::Say(text.to_owned()), Step::Finish]);
     }
 
-    /// Will answer the next request for a summary so.
+    /// Adds a response to the next request for a summary.
     pub fn will_summarise(&self, steps: impl IntoIterator<Item = Step>) {
         self.will_to(SUMMARY, steps);
     }
 
-    /// Will write this summary when it is asked for one.
+    /// Adds a summary for the next request for one.
     pub fn will_summarise_as(&self, text: &str) {
         self.will_say_to(SUMMARY, text);
     }
 
-    /// The next answer in a conversation.
+    /// Returns the next response in a conversation.
     fn next_script(&self, request: &Request, conversation: &str) -> Option<Vec<Step>> {
         let mut told = locked(&self.shared.told);
         if is_summary_request(request) {
@@ -150,13 +150,13 @@ impl ScriptedProvider {
         of_word.or_else(|| locked(&self.shared.answers).pop_front())
     }
 
-    /// Will not give the answers that were scripted so far.
+    /// Removes the responses scripted so far.
     pub fn forget_script(&self) {
         locked(&self.shared.answers).clear();
         locked(&self.shared.told).clear();
     }
 
-    /// Will say this and finish.
+    /// Adds a text response.
     pub fn will_say(&self, text: &str) {
         self.will([Step::Say(text.to_owned()), Step::Finish]);
     }
@@ -166,28 +166,28 @@ impl ScriptedProvider {
         self.shared.go_on.notify_one();
     }
 
-    /// Will report so many thousandths of the estimate as the tokens of each request.
+    /// Sets the reported tokens of each request, in thousandths of the estimate.
     pub fn will_count(&self, thousandths: u64) {
         *locked(&self.shared.counts) = Some(thousandths);
     }
 
-    /// Will state this window when it is asked for it.
+    /// Sets the window that lookups return.
     pub fn will_state_window(&self, tokens: u64) {
         locked(&self.shared.served).0 = Some(tokens);
     }
 
-    /// How often it was asked for its window.
+    /// Returns the number of window lookups.
     pub fn window_lookups(&self) -> usize {
         locked(&self.shared.served).1
     }
 
-    /// What it was asked so far.
+    /// Returns the requests so far.
     pub fn requests(&self) -> Vec<Request> {
         locked(&self.shared.requests).clone()
     }
 }
 
-/// Says whether a request asks for a summary, in either form.
+/// Returns true if a request asks for a summary, in either form.
 pub fn is_summary_request(request: &Request) -> bool {
     request.system.as_deref() == Some(SUMMARY_PROMPT)
         || newest_text(request).starts_with(SUMMARY_REQUEST)
@@ -277,7 +277,7 @@ impl Model for ScriptedProvider {
     }
 }
 
-/// The words of the last message of a request.
+/// Returns the text of the last message of a request.
 fn newest_text(request: &Request) -> String {
     let newest = request.messages.last();
     let blocks = newest.map_or(&[][..], |message| &message.blocks);
@@ -373,7 +373,7 @@ impl Answer for Script {
     fn next(&mut self) -> BoxFuture<'_, Option<Result<Delta, ProviderError>>> {
         Box::pin(async move {
             if self.steps.front() == Some(&Step::Hang) {
-                // Stays in the script, so that whoever asks again waits again.
+                // Stays in the script, so that the next call waits again.
                 std::future::pending::<()>().await;
             }
             if self.steps.front() == Some(&Step::Wait) {

@@ -1,4 +1,4 @@
-//! A way to a server that can be cut, silenced, or made to lose an answer.
+//! A proxy to a server that can cut, silence, or lose replies.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -11,16 +11,15 @@ use tempfile::TempDir;
 
 use crate::postgres::Database;
 
-/// What happens to what is sent.
+/// Treatment of forwarded bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Way {
-    /// It arrives.
+    /// Forwards all bytes.
     #[default]
     Open,
-    /// Nothing arrives, and nobody is told.
+    /// Forwards nothing, without closing connections.
     Silent,
-    /// Everything arrives; but once these bytes were sent, the connection ends with the next
-    /// answer, which is lost.
+    /// Forwards all bytes; after these, the connection ends with the next reply, which is lost.
     Losing(Vec<u8>),
 }
 
@@ -32,7 +31,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Waits while nothing arrives.
+    /// Waits while the proxy is silent.
     fn pass(&self) {
         let mut way = self.way.lock().unwrap();
         while *way == Way::Silent {
@@ -46,7 +45,7 @@ impl Shared {
     }
 }
 
-/// The way itself, between whoever uses its address and a server.
+/// A proxy between the users of its URL and a server.
 pub struct Proxy {
     directory: TempDir,
     database: String,
@@ -54,7 +53,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// A way to the server of a database.
+    /// Makes a proxy to the server of a database.
     pub fn to(database: &Database) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(directory.path().join(".s.PGSQL.5432")).unwrap();
@@ -75,7 +74,7 @@ impl Proxy {
         }
     }
 
-    /// The address of the database by this way.
+    /// Returns the URL of the database through this proxy.
     pub fn url(&self) -> String {
         format!(
             "postgres://postgres@/{}?host={}&connect_timeout=2",
@@ -84,12 +83,12 @@ impl Proxy {
         )
     }
 
-    /// Nothing arrives any more.
+    /// Stops forwarding.
     pub fn silence(&self) {
         self.shared.set(Way::Silent);
     }
 
-    /// Everything arrives again.
+    /// Forwards again.
     pub fn open(&self) {
         self.shared.set(Way::Open);
     }
@@ -101,12 +100,12 @@ impl Proxy {
         }
     }
 
-    /// Lets the answer to what has these bytes in it be lost.
+    /// Loses the reply to a request that contains these bytes.
     pub fn lose_answer_to(&self, bytes: &str) {
         self.shared.set(Way::Losing(bytes.as_bytes().to_vec()));
     }
 
-    /// Whether the answer was lost.
+    /// Returns true if the reply was lost.
     pub fn has_lost(&self) -> bool {
         *self.shared.way.lock().unwrap() == Way::Open
     }
@@ -145,7 +144,7 @@ fn serve(client: UnixStream, server: PathBuf, shared: &Arc<Shared>) {
     });
 }
 
-/// Moves bytes until either end is gone or one of them must not arrive.
+/// Forwards bytes until either end is gone or a reply must be lost.
 fn forward(
     mut from: UnixStream,
     mut to: UnixStream,

@@ -1,7 +1,6 @@
 //! A program in a real terminal: a pseudoterminal with an emulator at its other end.
 //!
-//! Nobody answers what the program asks the terminal, so a program that waits for an answer is
-//! found out.
+//! The emulator answers no queries, which reveals a program that waits for an answer.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -18,14 +17,14 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcgetpgrp, tcsetwinsize};
 
-/// How long something that must happen is waited for.
+/// Time limit of expected events.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A program in a terminal of its own, which is killed when this is dropped.
+/// A program in a pseudoterminal, killed on drop.
 pub struct Pty {
-    /// Our end of the terminal.
+    /// The test's end of the terminal.
     controller: OwnedFd,
-    /// The program's end, kept open so that it can be looked at when the program has ended.
+    /// The program's end, kept open so that its modes can be read after the program ended.
     peer: File,
     process: Process,
     emulator: vt100::Parser,
@@ -33,11 +32,11 @@ pub struct Pty {
     modes_at_start: Modes,
 }
 
-/// What of a terminal's modes a program changes.
+/// Terminal modes that a program changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Modes(String);
 
-/// A command that runs a program as the leader of a session which the terminal belongs to.
+/// Makes a command that runs a program as session leader of the terminal.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("setsid");
     command.arg("--ctty").arg(program);
@@ -56,7 +55,7 @@ impl Pty {
         let name = OsString::from_vec(name.into_bytes());
         let open = || {
             let mut options = File::options();
-            // Were this process without a terminal, it would get this one otherwise.
+            // Otherwise a process without a terminal would get this one.
             let flags = i32::try_from(OFlags::NOCTTY.bits()).unwrap();
             std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags);
             options.read(true).write(true).open(&name).unwrap()
@@ -80,7 +79,7 @@ impl Pty {
         }
     }
 
-    /// Waits until the screen is as wanted. Fails with what it shows if that does not happen.
+    /// Waits until the screen is as wanted; panics with its content after the time limit.
     pub fn wait_for(&mut self, what: &str, mut wanted: impl FnMut(&vt100::Screen) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !wanted(self.screen()) {
@@ -97,7 +96,7 @@ impl Pty {
         self.wait_for(text, |screen| screen.contents().contains(text));
     }
 
-    /// Says how many bytes come within some time, for programs that should write none.
+    /// Counts the bytes within some time, for programs that should write none.
     pub fn listen(&mut self, time: Duration) -> usize {
         let before = self.output.len();
         let deadline = Instant::now() + time;
@@ -105,7 +104,7 @@ impl Pty {
         self.output.len() - before
     }
 
-    /// Sends what a keyboard would.
+    /// Sends bytes of a keyboard.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let mut rest = bytes.as_ref();
         let deadline = Instant::now() + PATIENCE;
@@ -113,7 +112,7 @@ impl Pty {
             match rustix::io::write(&self.controller, rest) {
                 Ok(count) => rest = &rest[count..],
                 Err(Errno::AGAIN | Errno::INTR) => {
-                    // It may wait for us to read what it says.
+                    // The program may wait until its output is read.
                     self.take();
                     let left = deadline.saturating_duration_since(Instant::now());
                     assert!(!left.is_zero(), "the program reads no keys");
@@ -125,7 +124,7 @@ impl Pty {
         }
     }
 
-    /// Gives the terminal another size, and the emulator too.
+    /// Resizes the terminal and the emulator.
     pub fn resize(&mut self, columns: u16, rows: u16) {
         self.emulator
             .screen_mut()
@@ -138,7 +137,7 @@ impl Pty {
         kill_process(self.pid(), signal).unwrap();
     }
 
-    /// Waits for the program's end, and takes all that it wrote.
+    /// Waits for the program's end, and reads all its output.
     pub fn wait_end(&mut self) -> ExitStatus {
         let handle = self.process.handle();
         let deadline = Instant::now() + PATIENCE;
@@ -162,7 +161,7 @@ impl Pty {
         }
     }
 
-    /// Waits for the program's end, and reads nothing of what it writes.
+    /// Waits for the program's end without reading its output.
     pub fn wait_end_unread(&mut self) -> ExitStatus {
         self.process.wait_end()
     }
@@ -174,12 +173,12 @@ impl Pty {
         process.wait_end()
     }
 
-    /// What is on the screen.
+    /// Returns the screen.
     pub fn screen(&self) -> &vt100::Screen {
         self.emulator.screen()
     }
 
-    /// The rows of the screen, without blanks at their ends.
+    /// Returns the rows of the screen, without blanks at their ends.
     pub fn text(&self) -> String {
         let (_, columns) = self.screen().size();
         let rows: Vec<String> = self
@@ -190,32 +189,32 @@ impl Pty {
         rows.join("\n")
     }
 
-    /// All that the program has written so far.
+    /// Returns all output of the program so far.
     pub fn output(&self) -> &[u8] {
         &self.output
     }
 
-    /// The modes that the terminal had before the program began.
+    /// Returns the modes that the terminal had before the program started.
     pub fn modes_at_start(&self) -> &Modes {
         &self.modes_at_start
     }
 
-    /// The modes of the terminal.
+    /// Returns the modes of the terminal.
     pub fn modes(&self) -> Modes {
         Modes::of(&tcgetattr(&self.peer).unwrap())
     }
 
-    /// The group of processes that the terminal is for at the moment, by its leader.
+    /// Returns the foreground process group of the terminal.
     pub fn foreground(&self) -> Pid {
         tcgetpgrp(&self.controller).unwrap()
     }
 
-    /// The process.
+    /// Returns the process id.
     pub fn pid(&self) -> Pid {
         Pid::from_child(&self.process.0)
     }
 
-    /// Takes what the program wrote, waiting for it until then. Says whether anything came.
+    /// Reads output of the program until the deadline; returns true if there was any.
     fn take_until(&mut self, deadline: Instant) -> bool {
         loop {
             if self.take() {
@@ -229,7 +228,7 @@ impl Pty {
         }
     }
 
-    /// Takes something of what the program wrote. Says whether there was anything.
+    /// Reads available output of the program; returns true if there was any.
     fn take(&mut self) -> bool {
         let mut buffer = [0; 4096];
         let Ok(count @ 1..) = rustix::io::read(&self.controller, &mut buffer) else {
@@ -259,13 +258,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended.
+        // The process may have ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Waits until one of these is ready. Says whether one is.
+/// Waits until one of these is ready; returns false after the time limit.
 fn wait(polled: &[PollFd<'_>], time: Duration) -> bool {
     let timeout = Timespec::try_from(time).unwrap();
     let mut polled = polled.to_vec();

@@ -1,4 +1,4 @@
-//! A scripted HTTP server on this machine: each connection plays the next script, to the byte.
+//! A scripted HTTP server: each connection plays the next script, to the byte.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -12,13 +12,13 @@ use std::time::Duration;
 
 use rustix::net::sockopt;
 
-/// How long anything is waited for; only a test that would never end gets there.
+/// Time limit of every wait; only an endless test reaches it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// First byte of a TLS handshake: no HTTP request follows that could be read.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// What one connection does after the request has been read. At the end it is closed.
+/// Actions of one connection after its request was read; then it closes.
 #[derive(Clone, Debug, Default)]
 pub struct Script(Vec<Act>);
 
@@ -31,12 +31,12 @@ enum Act {
 }
 
 impl Script {
-    /// Says nothing yet.
+    /// Makes an empty script.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A whole answer with a body whose length is told.
+    /// Makes a whole response with a content length.
     pub fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> Self {
         let length = body.len().to_string();
         let mut all = headers.to_vec();
@@ -44,12 +44,12 @@ impl Script {
         Self::new().head(status, &all).send(body)
     }
 
-    /// The head of a stream of events whose body ends with the connection.
+    /// Makes the head of a stream of events whose body ends with the connection.
     pub fn stream() -> Self {
         Self::new().head(200, &[("content-type", "text/event-stream")])
     }
 
-    /// The head of a stream of events in chunks, so that an end too soon can be told.
+    /// Makes the head of a chunked stream of events, in which an early end is detectable.
     pub fn chunked() -> Self {
         Self::new().head(
             200,
@@ -70,7 +70,7 @@ impl Script {
         self.send(head + "\r\n")
     }
 
-    /// Sends bytes as they are, in a segment of their own.
+    /// Sends bytes unchanged, in a separate segment.
     #[must_use]
     pub fn send(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.0.push(Act::Send(bytes.into()));
@@ -83,7 +83,7 @@ impl Script {
         self.send(format!("{:x}\r\n{bytes}\r\n", bytes.len()))
     }
 
-    /// All that it sends.
+    /// Returns all bytes that it sends.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let sent = self.0.iter().filter_map(|act| match act {
             Act::Send(bytes) => Some(bytes.as_slice()),
@@ -99,7 +99,7 @@ impl Script {
         self
     }
 
-    /// Waits until the client closes the connection, and then tells [`Server::await_closed`].
+    /// Waits until the client closes the connection, then wakes [`Server::await_closed`].
     #[must_use]
     pub fn await_close(mut self) -> Self {
         self.0.push(Act::AwaitClose);
@@ -114,26 +114,26 @@ impl Script {
     }
 }
 
-/// A request as it came.
+/// A received request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
     /// Method and path.
     pub line: String,
-    /// Names in lower case, in the order in which they came.
+    /// Headers in order, with names in lower case.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
 }
 
 impl Received {
-    /// The value of a header.
+    /// Returns the value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str())
     }
 }
 
-/// The server. It ends when it is dropped; connections that still wait end with their client.
+/// The server. It ends on drop; connections that still wait end with their client.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
@@ -153,8 +153,9 @@ struct Shared {
 }
 
 impl Server {
-    /// Begins to listen. The first connection plays the first script, and so on; a connection for
-    /// which there is none is told so with status 500 and that it should not come again.
+    /// Starts to listen. The first connection plays the first script, and so on.
+    ///
+    /// A connection without a script gets status 500 and a header that forbids a retry.
     pub fn start(scripts: impl IntoIterator<Item = Script>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -180,22 +181,22 @@ impl Server {
         }
     }
 
-    /// Host and port.
+    /// Returns host and port.
     pub fn address(&self) -> String {
         self.address.to_string()
     }
 
-    /// An address of plain HTTP for a path that begins with a slash.
+    /// Returns a plain HTTP URL for a path that begins with a slash.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    /// The requests so far.
+    /// Returns the requests so far.
     pub fn received(&self) -> Vec<Received> {
         held(&self.shared.received).clone()
     }
 
-    /// Lets one script go on that waits for it.
+    /// Wakes one waiting script.
     pub fn go(&self) {
         self.go.send(()).unwrap();
     }
@@ -233,7 +234,7 @@ fn listen(listener: &TcpListener, shared: &Arc<Shared>) {
         });
         let shared = Arc::clone(shared);
         thread::spawn(move || {
-            // A client that goes away in the middle is what many tests are about.
+            // Many tests use a client that disconnects in the middle.
             let _ = play(stream?, script, &shared);
             io::Result::Ok(())
         });
@@ -257,7 +258,7 @@ fn play(mut stream: TcpStream, script: Script, shared: &Shared) -> io::Result<()
             }
             Act::AwaitClose => {
                 let ended = stream.read_to_end(&mut Vec::new());
-                // A reset is a close as well; only a client that stays is none.
+                // A reset counts as a close; only a client that stays does not.
                 let stays = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
                 if !ended.is_err_and(|error| stays(&error)) {
                     let _ = shared.closed.send(());
@@ -272,7 +273,7 @@ fn play(mut stream: TcpStream, script: Script, shared: &Shared) -> io::Result<()
     Ok(())
 }
 
-/// None if it is no HTTP, or the client only connected.
+/// Reads a request; none if it is no HTTP, or the client only connected.
 pub(crate) fn read_request(stream: &mut TcpStream) -> io::Result<Option<Received>> {
     let mut bytes = Vec::new();
     let mut part = [0; 4096];

@@ -1,4 +1,4 @@
-//! Generated stores for benches: one agent of many rows, made once and kept on disk.
+//! Generated stores for benches: one agent with many rows, generated once and kept on disk.
 
 mod history;
 mod maker;
@@ -29,7 +29,7 @@ use crate::IdSource;
 use crate::postgres::Rows;
 use maker::Maker;
 
-/// Version of the generator; a new one makes all samples again.
+/// Version of the generator; a new one regenerates all samples.
 const VERSION: u32 = 4;
 
 /// One of the stores that benches compare.
@@ -42,9 +42,9 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Hardly anything.
+    /// Minimal sample.
     pub const TEN: Self = Self::new("10", "1e1", 10, 2);
-    /// A short talk.
+    /// A short conversation.
     pub const HUNDRED: Self = Self::new("10²", "1e2", 100, 2);
     /// Baseline of comparisons.
     pub const THOUSAND: Self = Self::new("10³", "1e3", 1_000, 2);
@@ -80,7 +80,7 @@ impl Sample {
         }
     }
 
-    /// The store, made unless an earlier run has left it. It is for reading.
+    /// Returns the store for reading; generates it unless an earlier run did.
     pub fn kept(self, on: SampleEngine) -> StoredSample {
         let stamp = on.directory().join(format!("{}.stamp", self.file));
         let wanted = format!("version {VERSION}, {self:?}, {}", on.migrations());
@@ -93,7 +93,7 @@ impl Sample {
         StoredSample::new(on, self.file.to_owned())
     }
 
-    /// A writable copy of the store, new with each call.
+    /// Returns a new writable copy of the store.
     pub fn copy(self, on: SampleEngine, purpose: &str) -> StoredSample {
         self.kept(on);
         let name = format!("{}-{purpose}", self.file);
@@ -138,12 +138,12 @@ impl StoredSample {
         open_log(&self.place, this_process()).unwrap()
     }
 
-    /// Runs statements past the engine, if it is on a server.
+    /// Runs statements without the engine, if it is on a server.
     pub fn sql(&self, statements: &str) -> Rows {
         sample_engine::sql(&self.name, statements)
     }
 
-    /// Removes it, if it is a copy that has served its purpose.
+    /// Removes it, if it is a copy.
     pub fn remove(self) {
         self.on.remove(&self.name);
     }
@@ -161,12 +161,12 @@ pub fn directory() -> PathBuf {
     directory
 }
 
-/// Removes a database with all that belongs to it.
+/// Removes a database with all its files.
 pub fn remove_database(path: &Path) {
     for suffix in ["", "-wal", "-shm", "-notify"] {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);
-        // Most of them are not there.
+        // Most of these files do not exist.
         let _ = fs::remove_file(name);
     }
     let mut locks = path.as_os_str().to_owned();
@@ -174,7 +174,7 @@ pub fn remove_database(path: &Path) {
     let _ = fs::remove_dir_all(locks);
 }
 
-/// A record as of another process with each call.
+/// Makes the record of another process with each call.
 pub fn this_process() -> ProcessRecord {
     use std::hash::{BuildHasher, RandomState};
     let half = || RandomState::new().hash_one(0).to_be_bytes();
@@ -193,8 +193,7 @@ pub fn this_process() -> ProcessRecord {
     }
 }
 
-/// Opens a log as that process: a file by its path, or one on a server by its address. Here it is
-/// decided which engine that is.
+/// Opens a log as that process, by path or URL, which determines the engine.
 pub fn open_log(place: &str, process: ProcessRecord) -> Result<Arc<dyn Log>, StoreError> {
     if Url::is_meant(place) {
         let options = postgres::PostgresOptions::new(Url::parse(place)?, process);
@@ -205,7 +204,7 @@ pub fn open_log(place: &str, process: ProcessRecord) -> Result<Arc<dyn Log>, Sto
     ))?))
 }
 
-/// A claim to append as the holder of the lease.
+/// Makes a claim to append as the holder of the lease.
 pub fn claim(agent: AgentId, epoch: Epoch, expected: Seq) -> HeadClaim {
     HeadClaim {
         agent,
@@ -255,7 +254,7 @@ pub fn fork_batch(
     }
 }
 
-/// The row that a stored event became.
+/// Returns the row of a stored event.
 pub fn row_of(row: NewRow, seq: Seq) -> Row {
     Row {
         at: RowRef::new(row.agent, seq),

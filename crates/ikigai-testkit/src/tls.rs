@@ -8,17 +8,17 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// The certificate that a client must trust, as a PEM file.
+/// Returns the certificate that a client must trust, as a PEM file.
 pub fn authority_file() -> PathBuf {
     file("company.pem")
 }
 
-/// TLS settings of a server at 127.0.0.1.
+/// Returns TLS settings of a server at 127.0.0.1.
 pub fn server_config() -> Arc<ServerConfig> {
     Arc::new(config(&[]))
 }
 
-/// The same for a server that speaks HTTP/2 only.
+/// Returns TLS settings of a server with HTTP/2 only.
 pub fn http2_config() -> Arc<ServerConfig> {
     Arc::new(config(&[b"h2"]))
 }
