@@ -1,4 +1,4 @@
-//! The tree of agents: `/agents`, `/switch`, `/send`, `/wait`, `/kill`, `/reap`, `/mail`.
+//! Commands on agents: `/agents`, `/switch`, `/send`, `/wait`, `/kill`, `/reap`, `/mail`.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use crate::family::{Wait, check_mail, tree};
 use crate::frontend::FrontEnd;
 use crate::{AgentJob, Engine, EngineError, Worker};
 
-/// How long `/wait` takes if nothing is said.
+/// Default timeout of `/wait`.
 const WAIT: Duration = Duration::from_mins(10);
 
-/// The longest wait: a day.
+/// Maximum timeout: a day.
 const LONGEST_WAIT_SECONDS: u64 = 86_400;
 
-/// How much of a mail a list shows.
+/// Length of a mail in a list, in characters.
 const SHOWN_CHARS: usize = 60;
 
 pub(super) const AGENTS: Command = Command {
@@ -94,7 +94,7 @@ pub(super) const MAIL: Command = Command {
     ..Command::new("mail", Group::Agents, |worker, _, _| Box::pin(mail(worker)))
 };
 
-/// The agent that a person names.
+/// Finds the agent that a user names.
 pub(super) async fn named(engine: &Engine, name: &str) -> Result<AgentRecord, Trouble> {
     match engine.find(name).await {
         Ok(agent) => Ok(agent),
@@ -132,7 +132,7 @@ async fn send(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
         return Trouble::refused(error.to_string());
     }
     worker.ledger.engine.check_message_to(to.id, text).await?;
-    // From the user, not from the agent in which it was typed.
+    // From the user, not from the agent where it was typed.
     let effect = Effect::Mail(MailEffect::Send {
         mail: draw_mail(&*worker.ledger.engine.environment),
         to: to.id,
@@ -185,7 +185,7 @@ async fn wait(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     }))))
 }
 
-/// Waits until these agents have ended their work, and reports the state of each.
+/// Waits until these agents are idle, and reports the state of each.
 async fn watch_agents(
     worker: &mut Worker,
     of: Vec<AgentId>,
@@ -214,7 +214,7 @@ async fn watch_agents(
     }
 }
 
-/// Seconds, or a number with its unit.
+/// Parses seconds, or a number with its unit.
 fn duration_of(text: &str) -> Option<Duration> {
     let digits = text.trim_end_matches(['s', 'm', 'h']);
     let number: u64 = digits.parse().ok()?;
@@ -306,7 +306,7 @@ async fn reap(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     Ok(reply)
 }
 
-/// The line that says who is reaped, by the directories of their sessions.
+/// Report of reaped agents, by the directories of their sessions.
 async fn reaped(worker: &Worker, dead: &[AgentRecord]) -> Result<String, EngineError> {
     let sessions = worker.ledger.engine.sessions().await?;
     let mut lines = Vec::new();
@@ -352,7 +352,7 @@ async fn mail(worker: &mut Worker) -> Result<Reply, Trouble> {
     }))
 }
 
-/// The beginning of a text, on one line.
+/// Beginning of a text, on one line.
 pub(super) fn shortened(text: &str) -> String {
     ikigai_tools::arguments::one_line(text, SHOWN_CHARS)
 }

@@ -1,4 +1,4 @@
-//! Completion: what can stand where the cursor is. Pure, so that every screen has the same.
+//! Completion at the cursor. Pure, so that all screens complete alike.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::{COMMANDS, Command, Completes};
 use crate::frontend::command_word;
 
-/// What there is to choose from. Whoever asks fills in what [`wanted`] says.
+/// Candidates by kind. The caller fills in the kind that [`wanted`] returns.
 #[derive(Clone, Debug, Default)]
 pub struct Context {
     /// Labels of marks, the newest first.
@@ -17,38 +17,38 @@ pub struct Context {
     pub models: Vec<Candidate>,
     /// Names of tools.
     pub tools: Vec<Candidate>,
-    /// Files of the directory that is being typed, as they would be typed; directories end with `/`.
+    /// Files of the directory being typed, in typed form; directories end with `/`.
     pub paths: Vec<Candidate>,
-    /// Files that are pinned.
+    /// Pinned files.
     pub pins: Vec<Candidate>,
 }
 
-/// What is being typed.
+/// Word at the cursor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// What it can be completed to.
+    /// Kind of its candidates.
     pub what: Completes,
-    /// What of it is typed.
+    /// Typed part.
     pub typed: String,
-    /// Where in the line it begins, in bytes.
+    /// Its start in the line, in bytes.
     pub from: usize,
 }
 
-/// Something that can be put in place of what was typed.
+/// Completion of the typed word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// What is put there.
+    /// Text to insert.
     pub text: String,
-    /// What it is; may be empty.
+    /// Description; may be empty.
     pub help: Cow<'static, str>,
-    /// Which of its characters were typed, by their places in bytes.
+    /// Matched characters, as byte offsets.
     pub matched: Vec<usize>,
-    /// Which parts of what it is stand out, in bytes.
+    /// Highlighted ranges of the description, in bytes.
     pub marks: Vec<Range<usize>>,
 }
 
 impl Candidate {
-    /// Something that explains itself by a few words.
+    /// A candidate with a description.
     pub fn new(text: impl Into<String>, help: impl Into<Cow<'static, str>>) -> Self {
         Self {
             text: text.into(),
@@ -71,10 +71,10 @@ impl From<String> for Candidate {
     }
 }
 
-/// The longest word that is completed, in bytes. Longer ones are no names.
+/// Longest word that is completed, in bytes; no name is longer.
 const LONGEST_WORD: usize = 1024;
 
-/// What stands at the cursor, a place in the line in bytes; none if nothing completes there.
+/// Word at the cursor, a byte offset; none if nothing completes there.
 pub fn wanted(line: &str, cursor: usize) -> Option<Wanted> {
     let at_cursor = word_at(line, cursor)?;
     (at_cursor.typed.len() <= LONGEST_WORD).then_some(at_cursor)
@@ -106,7 +106,7 @@ fn word_at(line: &str, cursor: usize) -> Option<Wanted> {
         let index = before.filter(is_argument).count();
         let last = command.completes.last();
         let what = *command.completes.get(index).or(last)?;
-        // A pin is taken away by a sign before its path.
+        // `-` before a path removes a pin.
         let sign = usize::from(what == Completes::Paths && word.starts_with('-'));
         return (what != Completes::Nothing).then(|| Wanted {
             what: if sign == 1 { Completes::Pins } else { what },
@@ -122,8 +122,9 @@ fn word_at(line: &str, cursor: usize) -> Option<Wanted> {
     })
 }
 
-/// What the word at the cursor can be completed to: first what begins so, then what has a word that
-/// begins so, then what has it anywhere, then what has the typed letters in their order.
+/// Completes the word at the cursor.
+/// Order: prefix matches, matches at the start of a word, substrings, then scattered letters in
+/// order.
 pub fn complete(line: &str, cursor: usize, context: &Context) -> Vec<Candidate> {
     let Some(wanted) = wanted(line, cursor) else {
         return Vec::new();
@@ -131,7 +132,7 @@ pub fn complete(line: &str, cursor: usize, context: &Context) -> Vec<Candidate> 
     narrow(choices(wanted.what, context), &wanted.typed)
 }
 
-/// Those that fit what was typed, in the order of [`complete`].
+/// Filters candidates by the typed text, in the order of [`complete`].
 pub fn narrow(candidates: Vec<Candidate>, typed: &str) -> Vec<Candidate> {
     if typed.len() > LONGEST_WORD {
         return Vec::new();
@@ -149,8 +150,8 @@ pub fn narrow(candidates: Vec<Candidate>, typed: &str) -> Vec<Candidate> {
     ranked.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-/// Says whether a line can be carried out as it is typed: the word at the cursor is all of something
-/// that can stand there, or is none and need not be there.
+/// Returns true if a line can run as typed.
+/// The word at the cursor is a whole candidate, or it is empty and optional.
 pub fn is_complete(line: &str, cursor: usize, context: &Context) -> bool {
     let Some(wanted) = wanted(line, cursor) else {
         return true;
@@ -170,8 +171,8 @@ pub fn is_complete(line: &str, cursor: usize, context: &Context) -> bool {
     found.is_empty() || found.iter().any(|found| is_named(found, &wanted))
 }
 
-/// Whether what was typed is this candidate. A model needs no provider before it, a directory no
-/// slash behind it.
+/// Returns true if the typed word names this candidate.
+/// The provider of a model and the slash of a directory are optional.
 fn is_named(found: &Candidate, wanted: &Wanted) -> bool {
     let short = match wanted.what {
         Completes::Models => found.text.split_once(':').map(|(_, name)| name),
@@ -210,22 +211,22 @@ fn commands() -> Vec<Candidate> {
     candidates.collect()
 }
 
-/// How well something fits what was typed, the best first.
+/// Quality of a match, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// It begins so.
+    /// Prefix.
     Begins,
-    /// It begins so but for capital letters.
+    /// Prefix, ignoring case.
     BeginsAlike,
-    /// A word of it begins so.
+    /// Start of a word.
     Word,
-    /// It has it somewhere.
+    /// Substring.
     Within,
-    /// It has the letters in their order, in so many pieces.
+    /// Letters in order, in this number of pieces.
     Scattered(usize),
 }
 
-/// How well a text fits what was typed, and which of its letters were; none if it does not.
+/// Quality of a match and the matched positions; none if it does not match.
 fn rank(text: &str, typed: &str, letters: &[char]) -> Option<(Rank, Vec<usize>)> {
     let places: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
     let own = small(text);
@@ -269,7 +270,7 @@ fn rank(text: &str, typed: &str, letters: &[char]) -> Option<(Rank, Vec<usize>)>
         .then_some((Rank::Scattered(pieces), matched))
 }
 
-/// The letters of a text as small ones, one for each character.
+/// Characters of a text in lower case, one for each.
 fn small(text: &str) -> Vec<char> {
     let small = |letter: char| letter.to_lowercase().next().unwrap_or(letter);
     text.chars().map(small).collect()

@@ -1,4 +1,4 @@
-//! What the model is given beside the conversation: `/system`, `/pin`, `/unpin`.
+//! Commands on the system prompt and pins: `/system`, `/pin`, `/unpin`.
 
 use ikigai_core::data::SystemOrigin;
 use ikigai_core::settings::Pin;

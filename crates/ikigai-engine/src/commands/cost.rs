@@ -1,4 +1,4 @@
-//! What it costs: `/cost`, `/budget`.
+//! Commands on cost: `/cost`, `/budget`.
 
 use std::fmt::Write as _;
 
@@ -84,7 +84,7 @@ async fn together(worker: &Worker) -> Result<String, EngineError> {
     Ok(text)
 }
 
-/// A line for each cap under which the agent works.
+/// Lines about the caps of the agent, one each.
 async fn caps(worker: &Worker) -> Result<String, EngineError> {
     let own = worker.ledger.agent.state.agent();
     let mut lines = String::new();
@@ -102,7 +102,7 @@ async fn caps(worker: &Worker) -> Result<String, EngineError> {
     Ok(lines)
 }
 
-/// A smaller number without a unit may be dollars or tokens.
+/// Smallest number without a unit that means tokens; below it, it may be dollars.
 const LEAST_TOKENS: f64 = 1000.0;
 
 async fn budget(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
@@ -168,10 +168,10 @@ async fn budget(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     Ok(Reply::sets(&settings, output))
 }
 
-/// Money as it is stored, in dollars.
+/// Parses dollars into the stored number.
 fn as_number(typed: &str) -> Option<Number> {
     let digits = typed.strip_prefix('$')?;
-    // Whole dollars are stored as such; anything else is as near as a number can be.
+    // Whole dollars are stored as integers, other amounts as floating point numbers.
     match digits.parse::<u64>() {
         Ok(whole) => (whole <= u64::MAX / NANO_USD).then(|| Number::from(whole)),
         Err(_) => Number::from_f64(digits.parse().ok()?),

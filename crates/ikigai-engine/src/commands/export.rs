@@ -1,4 +1,4 @@
-//! The conversation as a file: `/export`.
+//! `/export`: the conversation as a file.
 
 use std::fs::OpenOptions;
 use std::io::{BufWriter, ErrorKind};
@@ -44,7 +44,7 @@ async fn export(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
         [word, path] if named(word).is_some() => (named(word), Some(path)),
         [..] => return Trouble::refused("/export [md | html | json] [PATH]"),
     };
-    // The name of the file tells the format too.
+    // The file extension implies the format too.
     let ending = path.and_then(|path| Path::new(path).extension()?.to_str());
     let format = format.or_else(|| Format::named(ending?));
     let format = format.unwrap_or(Format::Html);
@@ -56,7 +56,7 @@ async fn export(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     };
     let path = paths::resolve(&place, &file);
     let shown = path.display();
-    // What was said is for its owner, as the store is.
+    // Conversations are private to their owner, as the store is.
     let mut options = OpenOptions::new();
     let opened = options.write(true).create_new(true).mode(0o600).open(&path);
     let opened = match opened {
@@ -76,7 +76,7 @@ async fn export(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     match written {
         Ok(()) => Ok(Reply::says(format!("{rows} rows are in {shown}"))),
         Err(error) => {
-            // Half a history is of no use to anybody.
+            // A partial export is useless.
             let _ = std::fs::remove_file(&path);
             match error {
                 ExportError::Engine(error) => Err(error.into()),

@@ -43,7 +43,7 @@ pub(super) const FORK: Command = Command {
     })
 };
 
-/// The arguments of `/fork`.
+/// Arguments of `/fork`.
 struct ForkLine {
     fresh: bool,
     go: bool,
@@ -94,19 +94,19 @@ async fn fork(
     })
 }
 
-/// Children of an agent that another process holds, as a `/fork` line made them.
+/// Children of an agent that another process holds, made by a `/fork` line.
 pub(crate) struct LineForks {
     /// Output of the command.
     pub(crate) output: String,
-    /// The children, which this process holds.
+    /// The children, owned by this process.
     pub(crate) children: Vec<Ledger>,
     /// True if they have a prompt to answer.
     pub(crate) have_work: bool,
 }
 
-/// Carries out a `/fork` line for an agent that another process holds; none for other lines.
+/// Executes a `/fork` line for an agent that another process holds; none for other lines.
 ///
-/// Of the parent nothing is stored but the rows of the forks.
+/// The parent's log gets only the rows of the forks.
 pub(crate) async fn fork_held_by_line(
     engine: &Engine,
     held: &AgentRecord,
@@ -153,7 +153,7 @@ async fn fork_typed(
     Ok(forked)
 }
 
-/// What a line asks for, one wish for each child.
+/// Options of the forks in a line, one for each child.
 async fn wishes(
     engine: &Engine,
     agent: &mut Agent,
@@ -200,7 +200,7 @@ async fn wishes(
     Ok(prompts.into_iter().map(wish).collect())
 }
 
-/// The row that a mark's label or `#id` names.
+/// Row of a mark's label or `#id`.
 async fn place_of(engine: &Engine, agent: &mut Agent, place: &str) -> Result<RowRef, Trouble> {
     if place.starts_with('#') {
         return Ok(row_of(engine, agent, place).await?.at);
@@ -216,7 +216,7 @@ fn told(name: &str, wish: &ForkWish) -> String {
     format!("├ {name} · {}\n", shortened(words))
 }
 
-/// Why there is no further child, after those that were made.
+/// Error for a fork beyond a limit, after the children made so far.
 fn no_room(error: EngineError, made: &str) -> Trouble {
     match error {
         EngineError::TooDeep(_)

@@ -1,4 +1,4 @@
-//! `/help`, `/quit`, and the page in `docs/`: all of it read off the table.
+//! `/help`, `/quit`, and the page in `docs/`, generated from the table.
 
 use std::fmt::Write as _;
 
@@ -28,7 +28,7 @@ pub(super) const QUIT: Command = Command {
     })
 };
 
-/// What is typed beside slash commands, with what it does.
+/// Input other than slash commands, with descriptions.
 const LINES: &[(&str, &str)] = &[
     (
         "!command",
@@ -65,7 +65,7 @@ fn help(typed: &Typed) -> Result<Reply, Trouble> {
 fn overview() -> String {
     let widest = COMMANDS.iter().map(|command| width(&command.usage()));
     let lines = LINES.iter().map(|(line, _)| width(line));
-    // Longer ones have their help in a row below.
+    // Longer ones have their help in the next row.
     let column = widest.chain(lines).filter(|width| *width <= 40).max();
     let column = column.unwrap_or(0);
     let mut text = String::new();
@@ -101,7 +101,7 @@ fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// One command with all that there is to say.
+/// Full help on one command.
 fn one(command: &Command) -> String {
     let mut text = format!("{}\n  {}", command.usage(), command.help);
     if !command.aliases.is_empty() {
@@ -118,7 +118,7 @@ fn one(command: &Command) -> String {
     text
 }
 
-/// The page `docs/commands.md`.
+/// Generates `docs/commands.md`.
 pub fn page() -> String {
     let mut page = String::from(
         "# Slash commands\n\n\
@@ -162,7 +162,7 @@ fn page_row(command: &Command) -> String {
     format!("| `{}` | {} |\n", cell(&command.usage()), cell(&does))
 }
 
-/// A text within a table.
+/// Escapes a text for a table.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }

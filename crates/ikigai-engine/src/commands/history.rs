@@ -1,4 +1,4 @@
-//! Everything the agent holds, remembered or not: `/history`; and what was typed, for the input.
+//! `/history`: all rows of the agent, on its path or not; and sent lines for the input.
 
 use std::fmt::Write as _;
 
@@ -13,14 +13,14 @@ use crate::figures::shortened;
 use crate::ledger::Ledger;
 use crate::{Engine, EngineError, NameCache, Worker};
 
-/// How many rows are shown if nobody says, and at most: what is printed is stored.
+/// Default and maximum number of rows; the output is stored.
 const SHOWN_ROWS: usize = 100;
 const MOST_ROWS: usize = 1000;
 
-/// How much of a row is shown.
+/// Length of a row, in characters.
 const ROW_CHARS: usize = 100;
 
-/// How many rows are read at a time.
+/// Rows read per query.
 const PAGE_ROWS: usize = 256;
 
 pub(super) const HISTORY: Command = Command {
@@ -92,8 +92,8 @@ async fn newest(
 }
 
 impl Engine {
-    /// What the user typed to an agent, newest first, each line once in a row: messages, commands
-    /// and shell lines, read from its rows.
+    /// Lines that the user typed to an agent, newest first, from its rows.
+    /// Messages, commands and shell commands, without repetitions in a row.
     pub async fn input_history(
         &self,
         agent: AgentId,
@@ -115,7 +115,7 @@ impl Engine {
     }
 }
 
-/// The line that a person typed for a row.
+/// Line that the user typed for a row.
 fn line_of(row: &Row) -> Option<String> {
     if row.kind.read_as() == Some(Kind::Command) {
         let command: CommandData = data::read(row.data.as_deref());

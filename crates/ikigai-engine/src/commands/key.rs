@@ -1,4 +1,4 @@
-//! `/key`: a key that is typed where nobody sees it, tried, and kept.
+//! `/key`: verifies and saves a key that was typed hidden.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use super::{Command, Completes, During, Group, Reply, Takes, Trouble, Typed};
 use crate::Worker;
 use crate::frontend::Next;
 
-/// The well-known providers that take keys.
+/// Well-known providers that need keys.
 pub const KEY_PROVIDERS: &[&str] = &[
     "anthropic",
     "openai",
@@ -30,7 +30,7 @@ pub(super) const KEY: Command = Command {
     examples: &[("/key anthropic", "the key itself is asked for")],
     takes: Takes::Words,
     completes: &[Completes::Words(KEY_PROVIDERS), Completes::Nothing],
-    // It asks the provider.
+    // It sends a request to the provider.
     during: During::AtBreak,
     ..Command::new("key", Group::Session, |worker, typed, _| {
         Box::pin(key(worker, typed))
@@ -42,7 +42,7 @@ async fn key(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     let provider = match typed.words.as_slice() {
         [] => return Trouble::refused(format!("name a provider: {known}")),
         [provider] if !looks_like_key(provider) => provider,
-        // It must not be typed here: what is typed here is kept in the log.
+        // Keys must not be typed here: command lines are stored in the log.
         [..] => return Trouble::refused("name only the provider: the key is asked for"),
     };
     let Some(key) = worker.ledger.engine.typed_key(provider) else {
@@ -70,7 +70,7 @@ async fn key(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     Ok(Reply::says(output).then(Then::Front(offer)))
 }
 
-/// An error with its cause.
+/// Formats an error with its cause.
 fn told(error: &KeyError) -> String {
     match error.source() {
         Some(source) => format!("{error}: {source}"),

@@ -1,22 +1,22 @@
-//! What a typed line is: a message, a command or a shell line.
+//! Parsing of typed lines: message, command or shell command.
 
 use super::{Command, Takes, options};
 use crate::frontend::LineForm;
 
-/// A line as it was understood.
+/// Parsed line.
 #[derive(Clone)]
 pub enum Line<'a> {
-    /// Something to say to the agent.
+    /// Message to the agent.
     Message(&'a str),
     /// A command.
     Command(&'static Command, &'a str),
-    /// What would be a command if there were one of this name.
+    /// Unknown command name.
     Unknown(&'a str),
-    /// A line for the user's shell, and whether the model is to see what comes of it.
+    /// Command for the user's shell.
     Shell {
         /// The command line.
         command: &'a str,
-        /// Whether it goes before the model.
+        /// True if the model sees its output.
         sent: bool,
     },
 }
@@ -33,23 +33,23 @@ pub fn parse(line: &str) -> Line<'_> {
     }
 }
 
-/// A command's arguments as they were typed and as they were read.
+/// Arguments of a command, raw and parsed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Typed {
-    /// All that follows the name.
+    /// Text after the name.
     pub(crate) rest: String,
-    /// The words, or the words before the text.
+    /// Words, or words before the text.
     pub(crate) words: Vec<String>,
-    /// The text after the words, without the quotes around it.
+    /// Text after the words, without the quotes around it.
     pub(crate) text: Option<String>,
-    /// Texts, if several quoted ones are taken.
+    /// Texts, if the command takes several quoted ones.
     pub(crate) texts: Vec<String>,
-    /// Options that were given, with their values; empty for flags.
+    /// Given options with their values; empty for flags.
     pub(super) options: Vec<(&'static str, String)>,
 }
 
 impl Typed {
-    /// Reads what follows a command's name, or says what is wrong with it.
+    /// Parses the arguments of a command, or returns an error message.
     pub(crate) fn read(command: &Command, rest: &str) -> Result<Self, String> {
         let mut typed = Self {
             rest: rest.to_owned(),
@@ -82,7 +82,7 @@ impl Typed {
         Ok(typed)
     }
 
-    /// Returns whether a flag was given.
+    /// Returns true if a flag was given.
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.options.iter().any(|(option, _)| *option == name)
     }
@@ -94,7 +94,7 @@ impl Typed {
         Some(value)
     }
 
-    /// The only word, if there is at most one.
+    /// The only word, if any; an error if there are more.
     pub(crate) fn one(&self, command: &str) -> Result<Option<&str>, String> {
         match self.words.as_slice() {
             [] => Ok(None),
@@ -106,7 +106,7 @@ impl Typed {
     }
 }
 
-/// All words of a text.
+/// Splits a text into words.
 pub(super) fn words(text: &str) -> Result<Vec<String>, String> {
     let mut found = Vec::new();
     let mut left = text;
@@ -117,8 +117,9 @@ pub(super) fn words(text: &str) -> Result<Vec<String>, String> {
     Ok(found)
 }
 
-/// The first word and what follows it, without the space between. Single quotes keep everything, double quotes everything but
-/// backslashes, and a backslash keeps the character after it.
+/// Splits off the first word and the space behind it.
+/// Single quotes keep everything, double quotes everything but backslashes, and a backslash keeps
+/// the character after it.
 pub(super) fn next_word(text: &str) -> Result<Option<(String, &str)>, String> {
     let text = text.trim_start();
     if text.is_empty() {
@@ -145,7 +146,7 @@ pub(super) fn next_word(text: &str) -> Result<Option<(String, &str)>, String> {
     }
 }
 
-/// A text without the quotes around it; quotes that do not enclose all of it belong to it.
+/// Removes quotes around a text; quotes that do not enclose all of it stay.
 fn unquoted(text: &str) -> &str {
     for quote in ['"', '\''] {
         let inner = text

@@ -1,4 +1,4 @@
-//! `/merge`: what children came to, in this conversation.
+//! `/merge`: brings the work of children into this conversation.
 
 use ikigai_core::data::CommandData;
 use ikigai_core::{AgentId, Event};
@@ -47,7 +47,7 @@ async fn merge(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     })
 }
 
-/// What a line would bring into an agent.
+/// Previews of the merges that a line requests.
 async fn previews(
     engine: &Engine,
     into: AgentId,
@@ -99,7 +99,7 @@ async fn previews(
     }
 }
 
-/// Says why an agent cannot be merged into another, if it cannot.
+/// Fails if an agent cannot be merged into another.
 async fn check(engine: &Engine, into: AgentId, child: &AgentRecord) -> Result<(), Trouble> {
     if child.parent != Some(into) {
         return Trouble::refused(format!("{} is no child of this agent", child.name));
@@ -110,7 +110,7 @@ async fn check(engine: &Engine, into: AgentId, child: &AgentRecord) -> Result<()
     Ok(())
 }
 
-/// The children that are not at work.
+/// Idle children.
 async fn done_children(engine: &Engine, parent: AgentId) -> Result<Vec<AgentRecord>, EngineError> {
     let mut done = Vec::new();
     for agent in engine.agents().await? {
@@ -123,8 +123,8 @@ async fn done_children(engine: &Engine, parent: AgentId) -> Result<Vec<AgentReco
 }
 
 impl Engine {
-    /// What `/merge` with these arguments would bring into an agent, to be looked at and changed
-    /// before: there is at least one. Nothing is stored, and no model is asked.
+    /// Previews of `/merge` with these arguments, at least one, for the user to edit.
+    /// Stores nothing and sends no request.
     pub async fn merge_previews(
         &self,
         into: AgentId,
@@ -141,8 +141,8 @@ impl Engine {
     }
 }
 
-/// Brings what a preview shows into this conversation, in words that somebody may have changed:
-/// the same rows as of the command.
+/// Stores a merge with text that the user may have edited.
+/// Makes the same rows as the command.
 pub(crate) async fn store_merge(
     worker: &mut Worker,
     preview: &MergePreview,

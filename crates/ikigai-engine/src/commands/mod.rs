@@ -1,7 +1,7 @@
-//! Slash commands: one table drives parsing, help, completion, the page in `docs/` and what is done.
+//! Slash commands: one table for parsing, help, completion, execution and the page in `docs/`.
 //!
 //! A command is one [`Command`] in one of these files and one line in [`COMMANDS`]. Its handler
-//! looks at the agent and returns a [`Reply`]; only the dispatcher stores anything.
+//! reads the agent and returns a [`Reply`]; only the dispatcher stores rows.
 
 mod agents;
 mod compact;
@@ -50,7 +50,7 @@ pub(crate) use reply::{Reply, Trouble};
 pub use screen::THEMES;
 pub(crate) use shell::store_terminal_run;
 
-/// All commands, in the order in which help shows them.
+/// All commands, in the order of the help.
 pub static COMMANDS: &[&Command] = &[
     // talk
     &talk::RETRY,
@@ -104,58 +104,58 @@ pub static COMMANDS: &[&Command] = &[
 
 /// One slash command.
 pub struct Command {
-    /// What is typed after the `/`: letters and `-`.
+    /// Name after the `/`: letters and `-`.
     pub name: &'static str,
-    /// Other names for it.
+    /// Other names.
     pub aliases: &'static [&'static str],
-    /// Where help shows it.
+    /// Group in the help.
     pub group: Group,
-    /// Its arguments as help shows them.
+    /// Arguments in the help.
     pub arguments: &'static str,
-    /// What it does, in one row.
+    /// Description in one row.
     pub help: &'static str,
-    /// Lines that can be typed, with what they do.
+    /// Example lines with descriptions.
     pub examples: &'static [(&'static str, &'static str)],
-    /// How the rest of the line is read.
+    /// Syntax of the arguments.
     pub takes: Takes,
-    /// Options, which may stand before and after everything else.
+    /// Options, which may precede or follow all other arguments.
     pub options: &'static [CommandOption],
-    /// What its arguments complete to, one after the other; the last one stands for all further.
+    /// Completion of the arguments, in order; the last one applies to all further ones.
     pub completes: &'static [Completes],
-    /// What happens when it is typed while the agent works.
+    /// Behaviour while the agent works.
     pub during: During,
-    /// How a screen shows what it prints.
+    /// Presentation of the output on a screen.
     pub shows: Shows,
-    /// Decides what it does.
+    /// Computes the reply.
     pub(crate) handler: Handler,
 }
 
-/// Decides what a command does. It may read, and lengthen the view; it stores no rows.
+/// Handler of a command. It may read, and lengthen the view; it stores no rows.
 pub(crate) type Handler = for<'a, 'd> fn(
     &'a mut Worker,
     &'a Typed,
     &'a mut FrontEnd<'d>,
 ) -> BoxFuture<'a, Result<Reply, Trouble>>;
 
-/// Where help shows a command.
+/// Group of commands in the help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// Saying things, and saying them again.
+    /// Repeating and resuming messages.
     Talk,
-    /// Going back and forth.
+    /// Rewinding and redoing.
     Time,
     /// The tree of agents.
     Agents,
-    /// What the model is given beside the conversation.
+    /// Context besides the conversation.
     Context,
-    /// What the model may do.
+    /// Tools and permissions.
     Tools,
     /// Everything else.
     Session,
 }
 
 impl Group {
-    /// All groups, in the order in which help shows them.
+    /// All groups, in the order of the help.
     pub const ALL: [Self; 6] = [
         Self::Talk,
         Self::Time,
@@ -165,7 +165,7 @@ impl Group {
         Self::Session,
     ];
 
-    /// The heading.
+    /// Heading of the group.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Talk => "talk",
@@ -178,30 +178,30 @@ impl Group {
     }
 }
 
-/// How the rest of a command's line is read.
+/// Syntax of a command's arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
-    /// There must be none.
+    /// No arguments.
     Nothing,
-    /// As words; quotes and backslashes keep spaces in them.
+    /// Words; quotes and backslashes keep spaces in them.
     Words,
-    /// As so many words and then the rest of the line as it is, without quotes around it.
+    /// This number of words, then the rest of the line, without quotes around it.
     WordsThenText(usize),
-    /// As one text to the end of the line, or several in quotes.
+    /// One text to the end of the line, or several in quotes.
     Texts,
 }
 
-/// An option of a command.
+/// Option of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandOption {
-    /// One without a value, such as `--done`.
+    /// Without a value, such as `--done`.
     Flag(&'static str),
-    /// One with a value, such as `--model demo`.
+    /// With a value, such as `--model demo`.
     Value(&'static str),
 }
 
 impl CommandOption {
-    /// The option as it is typed.
+    /// Name of the option, as typed.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Flag(name) | Self::Value(name) => name,
@@ -209,10 +209,10 @@ impl CommandOption {
     }
 }
 
-/// What an argument completes to.
+/// Completion of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completes {
-    /// Nothing that is known before.
+    /// No completion.
     Nothing,
     /// Names of commands.
     Commands,
@@ -228,27 +228,27 @@ pub enum Completes {
     Paths,
     /// Directories.
     Directories,
-    /// Files that are pinned.
+    /// Pinned files.
     Pins,
     /// These words.
     Words(&'static [&'static str]),
 }
 
-/// How a screen shows what a command prints.
+/// Presentation of a command's output on a screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shows {
-    /// As its output.
+    /// Output row.
     Output,
-    /// In an overlay if it has no arguments, and so without a row.
+    /// Overlay if there are no arguments, without a row.
     OverlayWithoutArguments,
-    /// In an overlay if this is all of its arguments.
+    /// Overlay if this is the only argument.
     OverlayWith(&'static str),
-    /// Always in an overlay.
+    /// Always an overlay.
     Overlay,
 }
 
 impl Command {
-    /// A command that does nothing yet; the others name what differs.
+    /// A command with default values; the tables set the rest.
     pub(crate) const fn new(name: &'static str, group: Group, handler: Handler) -> Self {
         Self {
             name,
@@ -266,13 +266,13 @@ impl Command {
         }
     }
 
-    /// The command of this name, or of which it is another name.
+    /// Finds a command by its name or alias.
     pub fn find(name: &str) -> Option<&'static Self> {
         let is_it = |command: &&&Self| command.name == name || command.aliases.contains(&name);
         COMMANDS.iter().find(is_it).copied()
     }
 
-    /// Whether a line with these arguments only shows something, and so leaves no row.
+    /// Returns true if a line with these arguments is read-only, and so leaves no row.
     pub fn only_shows(&self, arguments: &str) -> bool {
         match self.shows {
             Shows::Output => false,
@@ -282,8 +282,8 @@ impl Command {
         }
     }
 
-    /// What happens when it is typed with these arguments while the agent works: looking bends
-    /// nothing.
+    /// Behaviour with these arguments while the agent works.
+    /// A read-only line runs at once.
     pub(crate) fn during(&self, arguments: &str) -> During {
         if self.only_shows(arguments) {
             During::AtOnce
@@ -292,7 +292,7 @@ impl Command {
         }
     }
 
-    /// How it is typed: `/rewind [label | #id]`.
+    /// Usage line: `/rewind [label | #id]`.
     pub fn usage(&self) -> String {
         if self.arguments.is_empty() {
             format!("/{}", self.name)

@@ -1,4 +1,4 @@
-//! Who answers: `/model`.
+//! `/model`: chooses the model.
 
 use std::fmt::Write as _;
 
@@ -60,7 +60,7 @@ async fn model(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     Ok(Reply::sets(&settings, output))
 }
 
-/// What it means to go on with another model; none if nothing was said yet.
+/// Describes the effects of another model; none if the conversation is empty.
 async fn meaning(
     worker: &Worker,
     was: Option<ModelChoice>,
@@ -110,12 +110,12 @@ async fn meaning(
     Ok(Some(meaning))
 }
 
-/// What this model would be sent now, and how it counts; none if there is no room.
+/// Next request to this model, and its token scale; none if the fixed parts do not fit.
 async fn request_to(
     worker: &Worker,
     choice: &ModelChoice,
 ) -> Result<Option<(Request, Scale)>, EngineError> {
-    // A copy, so that the view that is sent does not grow; rows are shared.
+    // A copy, so that the sent view does not grow; rows are shared.
     let ready = worker
         .ledger
         .engine

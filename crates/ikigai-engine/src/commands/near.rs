@@ -1,6 +1,6 @@
-//! Which name somebody may have meant.
+//! Suggestions for mistyped names.
 
-/// The known names nearest to one that is not known, nearest first.
+/// Known names nearest to an unknown one, nearest first.
 pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut near: Vec<(usize, &str)> = known
         .filter_map(|candidate| Some((score(name, candidate)?, candidate)))
@@ -10,9 +10,9 @@ pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> V
     near.into_iter().map(|(_, name)| name).collect()
 }
 
-/// How near two names are; none if they are far from each other.
+/// Distance of two names; none if they are far apart.
 fn score(name: &str, candidate: &str) -> Option<usize> {
-    // The cost grows with the length of both; no name is that long.
+    // The cost grows with both lengths; no name is longer.
     const MOST_TYPED: usize = 32;
     let typed: String = name.chars().take(MOST_TYPED).collect();
     let edits = strsim::osa_distance(&typed.to_ascii_lowercase(), candidate);

@@ -1,13 +1,13 @@
-//! Options of commands: one reader for all, before and after the text.
+//! Options of commands: one parser for all, before and after the text.
 
 use super::{Command, CommandOption, Takes};
 
 /// Options with their values; empty for flags.
 pub(super) type Given = Vec<(&'static str, String)>;
 
-/// A piece of a line: an option, a text in quotes, or a word.
+/// Token of a line: an option, a quoted text, or a word.
 struct Token<'a> {
-    /// As it was typed.
+    /// As typed.
     raw: &'a str,
     /// Without the quotes around it.
     text: String,
@@ -20,15 +20,15 @@ impl Token<'_> {
     }
 }
 
-/// Takes the options out of a line, wherever they stand outside of quotes.
+/// Takes the options out of a line, anywhere outside of quotes.
 ///
-/// Returns them and the rest of the line as it was typed. `--` ends the options; an unknown one
-/// is an error.
+/// Returns them and the rest of the line verbatim. `--` ends the options; an unknown one is an
+/// error.
 pub(super) fn split(command: &Command, rest: &str) -> Result<(Given, String), String> {
     let mut options = Vec::new();
     let mut kept: Vec<&str> = Vec::new();
     let mut left = rest;
-    // Where the piece of text began that is being read.
+    // Start of the current piece of text.
     let mut text: Option<&str> = None;
     while let Some((token, after)) = next_token(left) {
         let is_end = !token.is_quoted && token.raw == "--";
@@ -68,7 +68,7 @@ pub(super) fn split(command: &Command, rest: &str) -> Result<(Given, String), St
     Ok((options, kept.join(" ")))
 }
 
-/// One text to the end of the line, or several if all of them are in quotes.
+/// Splits a line into texts: one to its end, or several if all are quoted.
 pub(super) fn texts(rest: &str) -> Vec<String> {
     let mut texts = Vec::new();
     let mut left = rest;
@@ -82,7 +82,7 @@ pub(super) fn texts(rest: &str) -> Vec<String> {
     texts
 }
 
-/// The text from the beginning of one piece of a line to the beginning of a later one.
+/// Text from the start of one token to the start of a later one.
 fn before<'a>(text: &'a str, later: &str) -> &'a str {
     text[..text.len() - later.len()].trim_end()
 }
@@ -95,7 +95,7 @@ fn unknown(command: &Command, option: &str) -> String {
     format!("/{} has no option {option}{hint}", command.name)
 }
 
-/// The next piece of a line and what follows it.
+/// Next token of a line, and the rest.
 fn next_token(text: &str) -> Option<(Token<'_>, &str)> {
     let text = text.trim_start();
     let first = text.chars().next()?;
@@ -119,7 +119,7 @@ fn next_token(text: &str) -> Option<(Token<'_>, &str)> {
     Some((token, &text[end..]))
 }
 
-/// The end of a quoted text and the text itself, if its closing quote ends a word.
+/// End of a quoted text and the text, if its closing quote ends a word.
 fn quoted(text: &str, quote: char) -> Option<(usize, String)> {
     let mut unquoted = String::new();
     let mut characters = text.char_indices().skip(1);

@@ -1,4 +1,4 @@
-//! Who and where the agent is, and where others are: `/name`, `/cd`, `/sessions`.
+//! Commands on name and place of the agent: `/name`, `/cd`, `/sessions`.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Rows as people name them: `#12` is the agent's own, `#name.12` an ancestor's.
+//! Names of rows: `#12` is the agent's own, `#name.12` an ancestor's.
 
 use ikigai_core::data::{self, UserData, UserOrigin};
 use ikigai_core::{Kind, Row, RowRef, Seq};
@@ -8,13 +8,13 @@ use super::Trouble;
 use crate::figures::shortened;
 use crate::{Engine, NameCache, Worker};
 
-/// The shortest beginning of an id that names an agent.
+/// Minimum length of an id prefix.
 const SHORTEST_PREFIX: usize = 4;
 
-/// How much of a message is quoted.
+/// Length of a quoted message, in characters.
 const QUOTED_CHARS: usize = 40;
 
-/// The row that is typed so, which the agent must hold.
+/// Row of a typed name; it must be reachable for the agent.
 pub(super) async fn row_of(
     engine: &Engine,
     reader: &mut Agent,
@@ -65,7 +65,7 @@ async fn holds(engine: &Engine, agent: &mut Agent, row: RowRef) -> Result<bool, 
     }
 }
 
-/// How a row is shown and typed.
+/// Name of a row, as shown and typed.
 pub(super) async fn name_of(worker: &Worker, row: RowRef) -> Result<String, StoreError> {
     let own = worker.ledger.agent.state.agent();
     NameCache::default()
@@ -73,7 +73,7 @@ pub(super) async fn name_of(worker: &Worker, row: RowRef) -> Result<String, Stor
         .await
 }
 
-/// What a person typed for a `user` row, to be typed again; none if nobody typed it.
+/// Text that the user typed for a `user` row; none if it was not typed.
 pub(crate) fn typed_in(row: &Row) -> Option<String> {
     if row.kind.read_as() != Some(Kind::User) {
         return None;
@@ -87,7 +87,7 @@ pub(crate) fn typed_in(row: &Row) -> Option<String> {
     text.filter(|_| is_typed)
 }
 
-/// The beginning of what a `user` row says, in quotes, on one line.
+/// Beginning of a `user` row's text, in quotes, on one line.
 pub(super) fn quoted(row: &Row) -> String {
     let user: UserData = data::read(row.data.as_deref());
     let shell = user.shell.and_then(|shell| shell.command);

@@ -1,4 +1,4 @@
-//! What only a screen can do: `/copy`, `/theme`, `/mouse`, `/keys`, `/view`, `/refresh`.
+//! Commands for screens: `/copy`, `/theme`, `/mouse`, `/keys`, `/view`, `/refresh`.
 
 use ikigai_core::view::Entry;
 use ikigai_core::{AgentId, Kind};
@@ -8,10 +8,10 @@ use super::{Command, Completes, Group, Line, Reply, Shows, Takes, Trouble, Typed
 use crate::frontend::Next;
 use crate::{Engine, EngineError, Worker};
 
-/// The themes that screens have.
+/// Themes of screens.
 pub const THEMES: &[&str] = &["terminal", "dark", "light", "daltonized", "mono"];
 
-/// How many rows are read at a time when something older is copied.
+/// Rows read per query to find older text to copy.
 const PAGE_ROWS: usize = 256;
 
 pub(super) const COPY: Command = Command {
@@ -82,8 +82,8 @@ pub(super) const REFRESH: Command = Command {
 };
 
 impl Engine {
-    /// What a line asks of a screen alone, whoever holds the agent that is shown; none if it asks
-    /// for something else, or wrongly.
+    /// Action of a line that only the screen executes, for agents of any process.
+    /// None for other lines, or wrong arguments.
     pub async fn screen_line(
         &self,
         shown: AgentId,
@@ -179,13 +179,13 @@ async fn copy(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     Ok(Reply::says(output).then(Then::Front(Next::Copy(text))))
 }
 
-/// The nth answer or code block of what is remembered, the newest being the first.
+/// The nth answer or code block on the path, counted from the newest.
 async fn nth_from_end(
     worker: &mut Worker,
     number: usize,
     is_code: bool,
 ) -> Result<Option<String>, Trouble> {
-    // A copy, so that the view that is sent does not grow; rows are shared.
+    // A copy, so that the sent view does not grow; rows are shared.
     let mut agent = worker.ledger.agent.clone();
     loop {
         let mut answers = agent.view.entries().iter().rev().filter_map(answer_in);
@@ -211,10 +211,10 @@ fn answer_in(entry: &Entry) -> Option<&str> {
     Some(text.trim()).filter(|text| !text.is_empty())
 }
 
-/// The fenced code blocks of a Markdown text.
+/// Fenced code blocks of a Markdown text.
 fn code_blocks(text: &str) -> Vec<String> {
     let mut blocks = Vec::new();
-    // The fence of the block that is open, and what is in it.
+    // Fence of the open block, and its contents.
     let mut open: Option<(&str, String)> = None;
     for line in text.lines() {
         let fence = fence_of(line);
@@ -230,12 +230,12 @@ fn code_blocks(text: &str) -> Vec<String> {
             (None, None) => {}
         }
     }
-    // An answer that was cut off has an open one.
+    // A truncated answer may have an open block.
     blocks.extend(open.map(|(_, code)| code));
     blocks
 }
 
-/// The fence that a line begins or ends a block with, and what follows it.
+/// Fence at the start of a line, and the text behind it.
 fn fence_of(line: &str) -> Option<(&str, &str)> {
     let line = line.trim();
     let sign = line

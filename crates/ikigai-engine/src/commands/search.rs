@@ -1,4 +1,4 @@
-//! Everything that was ever said: `/search`.
+//! `/search`: full-text search in the log.
 
 use std::fmt::Write as _;
 use std::path::Path;

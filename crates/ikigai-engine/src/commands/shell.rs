@@ -1,4 +1,4 @@
-//! `!command` and `!!command`: lines for the user's own shell.
+//! `!command` and `!!command`: commands for the user's own shell.
 
 use std::os::unix::process::ExitStatusExt;
 use std::sync::Arc;
@@ -18,20 +18,19 @@ use crate::frontend::{FrontEnd, Stop, TerminalRun, UiEvent, UserRequest};
 use crate::ledger::CommitPlan;
 use crate::{EngineError, Worker};
 
-/// After so long a command is stopped: long enough for any build, and an end to one that is
-/// forgotten.
+/// Timeout of a command: enough for any build, and an end for a forgotten one.
 const DEADLINE: Duration = Duration::from_hours(1);
 
-/// How many lines may wait to be told; more are left out.
+/// Capacity of the queue of output lines; more are dropped.
 const LINES: usize = 64;
 
-/// What came of a line.
+/// Result of a shell command.
 pub(super) struct Ran {
     /// Command, output and exit code, for people and for the model.
     pub(super) text: String,
-    /// The exit code; none if it did not end by itself.
+    /// Exit code; none if it was stopped.
     exit: Option<i32>,
-    /// Who stopped it, if somebody did.
+    /// Request that stopped it, if any.
     pub(super) stopped: Option<Stop>,
 }
 
@@ -41,7 +40,7 @@ impl Ran {
         self.exit == Some(0)
     }
 
-    /// The row by which the model sees it with the next message.
+    /// Row by which the model sees it with the next message.
     pub(super) fn for_the_model(self, command: &str) -> Event {
         let shell = Shell {
             command: Some(command.to_owned()),
@@ -98,8 +97,9 @@ pub(crate) async fn store_terminal_run(
     Ok(())
 }
 
-/// Runs a line as the user, in the agent's directory. It is the user's own command, so it is
-/// neither asked about nor confined; it has no terminal, and ends with all that it started.
+/// Runs a command as the user, in the agent's directory.
+/// It is the user's own command, so it needs no approval and no sandbox; it has no terminal, and
+/// ends with all processes that it started.
 pub(super) async fn run_in_shell(
     worker: &mut Worker,
     command: &str,
@@ -128,7 +128,7 @@ pub(super) async fn run_in_shell(
     let blank = worker.ledger.engine.safety.blank.clone();
     let progress = Arc::new(move |line: &str| {
         let line = String::from_utf8_lossy(&blank(line.as_bytes())).into_owned();
-        // A front end that is behind misses lines, not the output.
+        // A slow front end misses lines, but the output is complete.
         let _ = sender.try_send(line);
     });
     let stop = CancellationToken::new();
@@ -146,7 +146,7 @@ pub(super) async fn run_in_shell(
                     stop.cancel();
                     stopped = Some(wish);
                 }
-                // Queued at once, so that it is durable and seen to wait.
+                // Queue it at once, so that it is durable and visible.
                 UserRequest::Submit(message) if is_message(&message.line) => {
                     worker.queue(message.into(), front).await;
                 }
@@ -157,7 +157,7 @@ pub(super) async fn run_in_shell(
     while let Ok(line) = lines.try_recv() {
         front.tell(UiEvent::Printed(line));
     }
-    // Heeded in their order, once there is time.
+    // Handle them later, in order.
     front.heard.splice(0..0, heard);
     match ended {
         Ok(ended) => ran(worker, command, &ended, stopped, front).await.map(Ok),
@@ -178,7 +178,7 @@ async fn ran(
     }
     let (exit, word) = match ended.cause {
         Cause::Exited(status) => {
-            // As shells number a death by a signal.
+            // Exit code of a death by a signal, as shells report it.
             let killed = || status.signal().map(|signal| 128 + signal);
             let exit = status.code().or_else(killed).unwrap_or(-1);
             (Some(exit), format!("exit {exit}"))

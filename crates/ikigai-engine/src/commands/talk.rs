@@ -1,4 +1,4 @@
-//! Saying it again, and going on: `/retry`, `/resume`.
+//! Commands on turns: `/retry`, `/resume`.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use super::{Command, Completes, During, Group, Reply, Takes, Trouble, Typed};
 use crate::rewind_effects::leave_for;
 use crate::{AgentJob, EngineError, Worker};
 
-/// The word that stands for all agents.
+/// Argument for all agents.
 const ALL: &str = "all";
 
 pub(super) const RETRY: Command = Command {
@@ -34,7 +34,7 @@ pub(super) const RESUME: Command = Command {
 pub(super) const TAKE: Command = Command {
     help: "ask the process that holds this agent to let go of it, and go on here",
     ..Command::new("take", Group::Agents, |_, _, _| {
-        // Whoever can carry this out for the agent has it.
+        // This process holds the agent already.
         Box::pin(async { Trouble::refused("this agent is open here") })
     })
 };

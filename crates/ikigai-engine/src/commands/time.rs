@@ -1,4 +1,4 @@
-//! Going back and forth: `/mark`, `/rewind`, `/undo`, `/redo`, `/clear`.
+//! Commands on the path: `/mark`, `/rewind`, `/undo`, `/redo`, `/clear`.
 
 use ikigai_core::data::{self, RewindData, SystemOrigin, Via};
 use ikigai_core::{ControlQuery, Event, Kind, Row, RowRef, Seq, Span, StoredKind};
@@ -12,7 +12,7 @@ use crate::ledger::Ledger;
 use crate::rewind_effects::leave_for;
 use crate::{Engine, Worker};
 
-/// How many control rows are read at a time.
+/// Control rows read per query.
 const PAGE_ROWS: usize = 64;
 
 pub(super) const MARK: Command = Command {
@@ -116,7 +116,7 @@ async fn rewind(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     }
 }
 
-/// The newest mark on the path, or the newest of a label.
+/// Newest mark on the path, or the newest with a label.
 pub(super) async fn find_mark(
     engine: &Engine,
     agent: &mut Agent,
@@ -139,7 +139,7 @@ async fn undo(worker: &mut Worker) -> Result<Reply, Trouble> {
         let Some(row) = row else {
             return Trouble::refused("the last message is not in the log");
         };
-        // All that was said at once comes back, not only the first of it.
+        // Return all messages that started the turn, not only the first one.
         let opening = worker.ledger.opening(start);
         let typed: Vec<_> = opening.iter().filter_map(|row| typed_in(row)).collect();
         let reply = back_before(worker, &row, Via::Undo).await?;
@@ -148,7 +148,7 @@ async fn undo(worker: &mut Worker) -> Result<Reply, Trouble> {
             typed => reply.then(Then::Front(Next::Input(typed.join("\n")))),
         });
     }
-    // Nothing was said on this page, so the page itself is taken back.
+    // There is no message since the clear, so undo the clear itself.
     let root = worker.ledger.agent.state.path().root();
     let own = root.filter(|root| root.agent == worker.ledger.agent.state.agent());
     let row = match own {
@@ -164,7 +164,7 @@ async fn undo(worker: &mut Worker) -> Result<Reply, Trouble> {
     }
 }
 
-/// Goes to just before a message and gives its text back.
+/// Rewinds to just before a message and returns its text.
 async fn back_before(worker: &mut Worker, message: &Row, via: Via) -> Result<Reply, Trouble> {
     let name = name_of(worker, message.at).await?;
     if message.at.seq <= Seq(1) {
@@ -183,7 +183,7 @@ async fn redo(worker: &mut Worker) -> Result<Reply, Trouble> {
     let Some((rewind, from)) = newest_left(worker).await? else {
         return Trouble::refused("there is nothing to redo");
     };
-    // A redo would leave the newer turn, which the user did not ask for.
+    // A redo would leave the newer turn, which the user did not request.
     let last = worker.ledger.last_start(|_| true).await?;
     let is_newer = |start: RowRef| start.agent == rewind.agent && start.seq > rewind.seq;
     if last.is_some_and(is_newer) {
@@ -196,7 +196,7 @@ async fn redo(worker: &mut Worker) -> Result<Reply, Trouble> {
     go(worker, from, Via::Redo, &format!("↷ forward to {name}")).await
 }
 
-/// The newest rewind of the path that did not go forward itself, and the row that it left.
+/// Newest rewind on the path that is not a redo, and the row that it left.
 async fn newest_left(worker: &mut Worker) -> Result<Option<(RowRef, RowRef)>, StoreError> {
     let Ledger { agent, engine, .. } = &mut worker.ledger;
     let mut looked = 0;
@@ -243,7 +243,7 @@ async fn left_in(
     Ok(None)
 }
 
-/// Bends the path, and says in one line all that this does.
+/// Rewinds the path, and reports all effects in one line.
 async fn go(worker: &mut Worker, target: RowRef, via: Via, line: &str) -> Result<Reply, Trouble> {
     let (data, departure) = leave_for(
         worker.ledger.engine.reader(),

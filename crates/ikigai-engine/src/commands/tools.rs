@@ -1,4 +1,4 @@
-//! What the model may do: `/tools`, `/approve`.
+//! Commands on tools and permissions: `/tools`, `/approve`.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed, near
 use crate::Worker;
 use crate::figures::shortened;
 
-/// How much of a tool's description a list shows.
+/// Length of a tool's description in a list, in characters.
 const DESCRIPTION_CHARS: usize = 72;
 
 const MODES: [Approve; 4] = [Approve::Read, Approve::Ask, Approve::Edits, Approve::All];
@@ -163,7 +163,7 @@ async fn approve(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     })
 }
 
-/// Grants the logged mode and rules here, wherever they were granted before.
+/// Grants the logged mode and rules here, even if they come from elsewhere.
 async fn grant_here(worker: &Worker) -> Result<Reply, Trouble> {
     let Some(foreign) = worker.ledger.foreign_grants() else {
         return Trouble::refused("nothing to grant: mode and rules are in force here");
@@ -196,7 +196,7 @@ async fn check_width(worker: &Worker, mode: Approve) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// The mode of the agent's parent; none for a root.
+/// Mode of the agent's parent; none for a root.
 async fn widest_for(worker: &Worker) -> Result<Option<Approve>, Trouble> {
     let Some(parent) = worker
         .ledger

@@ -1,4 +1,4 @@
-//! `/context`: what fills the window.
+//! `/context`: contents of the context window.
 
 use std::fmt::Write as _;
 
@@ -33,10 +33,10 @@ pub(super) const CONTEXT: Command = Command {
     })
 };
 
-/// How many characters the bar has.
+/// Width of the bar in characters.
 const BAR: u64 = 40;
 
-/// How many of the largest parts are named.
+/// Number of the largest parts that are named.
 const NAMED: usize = 3;
 
 async fn context(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
@@ -84,10 +84,10 @@ async fn budget(worker: &mut Worker, typed: &str) -> Result<Reply, Trouble> {
     Ok(Reply::sets(&settings, output))
 }
 
-/// Characters beside the figures of a row, so that the table fits 80 columns.
+/// Characters next to the figures of a row, so that the table fits 80 columns.
 const NOTE_CHARS: usize = 58;
 
-/// Lines of the table: a name, tokens, and what is in it.
+/// Table of the context: name, tokens and contents per line.
 struct ContextTable(String);
 
 impl ContextTable {
@@ -96,7 +96,7 @@ impl ContextTable {
         let _ = write!(self.0, "\n{}", line.trim_end());
     }
 
-    /// A row with as many of these notes as fit.
+    /// Adds a row with the notes that fit.
     fn row_of(&mut self, name: &str, size: u64, notes: Vec<String>) {
         let mut more = String::new();
         for note in notes {
@@ -174,7 +174,7 @@ fn table(worker: &Worker, context: &Context) -> String {
     table.0
 }
 
-/// `1 tool output`, `12 tool outputs`; nothing if there is none.
+/// `1 tool output`, `12 tool outputs`; empty if there is none.
 fn counted(number: usize, one: &str, many: &str) -> String {
     match number {
         0 => String::new(),
@@ -183,7 +183,7 @@ fn counted(number: usize, one: &str, many: &str) -> String {
     }
 }
 
-/// Where the window of the model is known from.
+/// Description of the window size's origin.
 fn source(source: WindowSource) -> &'static str {
     match source {
         WindowSource::Known => "from the table of models or the configuration",
@@ -193,7 +193,7 @@ fn source(source: WindowSource) -> &'static str {
     }
 }
 
-/// The number of earlier turns that are replaced, and how to bring them back.
+/// Number of replaced turns, and the command to restore them.
 fn replaced(context: &Context) -> String {
     match context.start_index {
         0 => String::new(),
@@ -206,7 +206,7 @@ fn sum(parts: &[(String, u64)]) -> u64 {
     parts.iter().map(|(_, tokens)| tokens).sum()
 }
 
-/// The largest parts by name.
+/// Names of the largest parts.
 fn largest(parts: &[(String, u64)]) -> Vec<String> {
     let mut parts: Vec<_> = parts.iter().collect();
     parts.sort_by_key(|(_, tokens)| std::cmp::Reverse(*tokens));
@@ -221,14 +221,14 @@ fn largest(parts: &[(String, u64)]) -> Vec<String> {
     named
 }
 
-/// How many turns there are, and the largest of them by their first words.
+/// Number of turns, and the first words of the largest ones.
 fn named(worker: &Worker, whole: &[&ContextTurn]) -> Vec<String> {
     let own = worker.ledger.agent.state.agent();
     let count = turns(whole.len());
     let mut largest = whole.to_vec();
     largest.sort_by_key(|turn| std::cmp::Reverse(turn.tokens));
     let named = largest.iter().take(NAMED).map(|turn| {
-        // An ancestor's row has a long name; its words tell enough.
+        // An ancestor's row has a long name; its first words suffice.
         let place = if turn.from.agent == own {
             format!("#{} ", turn.from.seq)
         } else {
