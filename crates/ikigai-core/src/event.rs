@@ -8,7 +8,7 @@ use crate::data::{
     UserData, write,
 };
 use crate::ids::{AgentId, Micros, RowRef};
-use crate::kind::{Kind, Part, StoredKind, UnknownKind};
+use crate::kind::{Kind, PartRule, StoredKind, UnknownKind};
 
 /// Something that is about to happen to an agent; it has happened once its row is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -185,14 +185,18 @@ impl NewRow {
         self.check_part(rule.data, self.data.is_some(), "data")
     }
 
-    fn check_part(&self, rule: Part, there: bool, part: &'static str) -> Result<(), InsertError> {
+    fn check_part(
+        &self,
+        rule: PartRule,
+        there: bool,
+        part: &'static str,
+    ) -> Result<(), InsertError> {
         let kind = self.kind;
         match (rule, there) {
-            (Part::Required, false) => Err(InsertError::Missing { kind, part }),
-            (Part::Absent, true) => Err(InsertError::Surplus { kind, part }),
-            (Part::Required | Part::Optional, true) | (Part::Optional | Part::Absent, false) => {
-                Ok(())
-            }
+            (PartRule::Required, false) => Err(InsertError::Missing { kind, part }),
+            (PartRule::Absent, true) => Err(InsertError::Surplus { kind, part }),
+            (PartRule::Required | PartRule::Optional, true)
+            | (PartRule::Optional | PartRule::Absent, false) => Ok(()),
         }
     }
 }

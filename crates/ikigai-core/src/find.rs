@@ -272,7 +272,7 @@ pub struct Words(Vec<Term>);
 
 /// Occurrence of a term in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct TermPosition {
     pub(crate) at: Range<usize>,
     pub(crate) term: usize,
 }
@@ -332,7 +332,7 @@ impl Words {
     }
 
     /// Returns at most `most` occurrences of the terms in a text.
-    pub(crate) fn places(&self, text: &str, most: usize) -> Vec<Place> {
+    pub(crate) fn places(&self, text: &str, most: usize) -> Vec<TermPosition> {
         let longest = self.0.iter().map(|term| term.words.len()).max();
         let longest = longest.unwrap_or(1);
         let mut places = Vec::new();
@@ -348,7 +348,7 @@ impl Words {
                     let end = ahead
                         .get(taken - 1)
                         .map_or(first.at.end, |last| last.at.end);
-                    places.push(Place {
+                    places.push(TermPosition {
                         at: first.at.start..end,
                         term: number,
                     });

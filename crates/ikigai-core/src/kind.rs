@@ -108,7 +108,7 @@ impl Kind {
 
     /// Returns the insert rule for rows of this kind.
     pub const fn insert_rule(self) -> InsertRule {
-        use Part::{Absent, Optional, Required};
+        use PartRule::{Absent, Optional, Required};
         let (content, data) = match self {
             Self::System | Self::User => (Required, Optional),
             Self::Assistant | Self::Fork | Self::Error => (Required, Required),
@@ -144,7 +144,7 @@ impl FromStr for Kind {
 
 /// Presence of a part in rows of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum PartRule {
     /// The part must be present.
     Required,
     /// The part may be present.
@@ -157,9 +157,9 @@ pub enum Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InsertRule {
     /// The text.
-    pub content: Part,
+    pub content: PartRule,
     /// The JSON object.
-    pub data: Part,
+    pub data: PartRule,
 }
 
 /// Returns true if a stored kind name belongs to the conversation. Total.

@@ -10,6 +10,7 @@ pub mod data;
 pub mod event;
 pub mod find;
 pub mod fork;
+mod future;
 pub mod grants;
 pub mod ids;
 mod json;
@@ -29,6 +30,7 @@ pub mod view;
 pub mod words;
 
 pub use event::{Event, NewRow, Row};
+pub use future::BoxFuture;
 pub use ids::{AgentId, Epoch, Micros, ProcessId, RowRef, Seq, SessionId};
 pub use kind::{Kind, StoredKind, is_conversation_kind};
 pub use message::{Block, Message, Role};

@@ -2,11 +2,11 @@
 
 mod budget;
 mod context_rows;
-mod filling;
 mod pairing;
 mod plan;
 mod scale;
 mod window;
+mod window_sizes;
 
 use std::collections::BTreeMap;
 
@@ -21,13 +21,13 @@ use crate::state::AgentState;
 use crate::view::View;
 
 pub use budget::{Budget, Fixed, block_tokens, estimate_request, estimate_tokens};
-pub use filling::{Filling, FillingParts, PartSize, TurnSize};
 pub use plan::{
     ContextLimits, Elision, Keep, SummaryRange, messages_up_to, plan_elision, plan_last_elision,
     plan_summary, used_tokens,
 };
 pub use scale::{SCALE_ROWS, Scale, expected_tokens};
 pub use window::{Window, covered_since, is_full, missing_messages};
+pub use window_sizes::{Filling, FillingParts, PartSize, TurnSize};
 
 /// Model of a request, with tools and pinned documents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

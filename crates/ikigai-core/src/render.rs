@@ -308,15 +308,15 @@ impl Names<'_> {
 }
 
 /// Display form of an event for a plain terminal, with names of agents and rows.
-pub struct Told<'a> {
+pub struct PlainRow<'a> {
     shown: &'a Shown,
     names: Names<'a>,
 }
 
 impl Shown {
     /// Adds names of agents and rows for [`fmt::Display`].
-    pub fn told<'a>(&'a self, names: Names<'a>) -> Told<'a> {
-        Told { shown: self, names }
+    pub fn told<'a>(&'a self, names: Names<'a>) -> PlainRow<'a> {
+        PlainRow { shown: self, names }
     }
 
     /// Returns the agents that the event names by id.
@@ -352,7 +352,7 @@ impl fmt::Display for Shown {
     }
 }
 
-impl fmt::Display for Told<'_> {
+impl fmt::Display for PlainRow<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.names;
         match self.shown {

@@ -90,7 +90,7 @@ impl From<ikigai_store::StoreError> for ExportError {
 }
 
 /// Progress callback: rows done, and rows in total.
-pub type Progress<'a> = &'a mut (dyn FnMut(u64, u64) + Send);
+pub type ExportProgress<'a> = &'a mut (dyn FnMut(u64, u64) + Send);
 
 impl Engine {
     /// Writes histories.
@@ -99,7 +99,7 @@ impl Engine {
         whose: Whose,
         format: Format,
         out: &mut (dyn Write + Send),
-        progress: Progress<'_>,
+        progress: ExportProgress<'_>,
     ) -> Result<(), ExportError> {
         let all = self.store.agents(None).await?;
         let agents = exported(whose, &all);
@@ -134,7 +134,7 @@ impl Engine {
         of: Option<Vec<AgentId>>,
         all: u64,
         out: &mut (dyn Write + Send),
-        progress: Progress<'_>,
+        progress: ExportProgress<'_>,
     ) -> Result<(), ExportError> {
         let (sender, mut lines) = mpsc::channel::<String>(LINES);
         let write = async {
@@ -199,7 +199,7 @@ struct Writing<'a> {
     out: &'a mut (dyn Write + Send),
     done: u64,
     all: u64,
-    progress: Progress<'a>,
+    progress: ExportProgress<'a>,
     /// The turn in progress.
     turn: Option<TurnFigures>,
 }

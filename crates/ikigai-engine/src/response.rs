@@ -9,7 +9,7 @@ use ikigai_providers::{AnswerBlock, Response};
 use crate::ledger::Tally;
 
 /// Formats a call for people, given its tool's name and its arguments.
-type Shown<'a> = &'a dyn Fn(&str, &str) -> Option<String>;
+type CallPreview<'a> = &'a dyn Fn(&str, &str) -> Option<String>;
 
 /// Converts a response into rows.
 /// Text and calls keep their order, each with the thinking that preceded it; usage comes last.
@@ -18,7 +18,7 @@ pub(crate) fn rows_of(
     tally: &Tally,
     target: &Target,
     level: Option<&str>,
-    shown: Shown<'_>,
+    shown: CallPreview<'_>,
 ) -> Vec<Event> {
     let number = tally.response + 1;
     let mut rows = Rows {
@@ -75,7 +75,7 @@ struct Rows<'a> {
     target: &'a Target,
     level: Option<&'a str>,
     stop: &'a str,
-    shown: Shown<'a>,
+    shown: CallPreview<'a>,
     /// Thinking since the last block.
     thinking: Vec<StoredThinking>,
     events: Vec<Event>,

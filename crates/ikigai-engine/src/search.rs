@@ -1,6 +1,6 @@
 //! Full-text search over all agents: for users, screens and models.
 
-mod typed;
+mod query_syntax;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,8 +11,8 @@ use ikigai_store::{AgentRecord, Hit, SearchPage, SearchQuery, SortOrder, Status}
 use crate::{Engine, EngineError};
 
 pub use ikigai_store::SearchCursor;
-pub use typed::SYNTAX;
-use typed::{Filters, Moments, read};
+pub use query_syntax::SYNTAX;
+use query_syntax::{Filters, Moments, read};
 
 /// Default number of hits.
 pub const USUAL_HITS: usize = 20;

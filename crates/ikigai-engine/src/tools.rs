@@ -9,7 +9,7 @@ use ikigai_core::settings::Rule;
 use ikigai_core::spelling::spell_out;
 use ikigai_store::BoxFuture;
 use ikigai_tools::permission::Sandbox;
-use ikigai_tools::process::Environment;
+use ikigai_tools::process::ChildEnvironment;
 use ikigai_tools::{BadArguments, Place, Prepared, Tool, builtin};
 
 use crate::agent_tools::AgentTool;
@@ -47,7 +47,7 @@ pub struct Safety {
     /// Removes secrets from the output of tools.
     pub blank: Blank,
     /// Environment of the user's own shell commands.
-    pub shell: Environment,
+    pub shell: ChildEnvironment,
 }
 
 /// Checks if this machine can confine processes.
@@ -65,7 +65,7 @@ impl Default for Safety {
             allow: Vec::new(),
             refuse: Vec::new(),
             blank: Arc::new(|bytes| Cow::Borrowed(bytes)),
-            shell: Environment::default(),
+            shell: ChildEnvironment::default(),
         }
     }
 }

@@ -1,17 +1,13 @@
 //! Provider-neutral responses of models.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::time::Duration;
 
+pub use ikigai_core::BoxFuture;
 use ikigai_core::data::Amounts;
 use thiserror::Error;
 
-/// A future that a provider returns.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
 /// A running response. Dropping it ends it and closes the connection.
-pub trait Answer: Send {
+pub trait ResponseStream: Send {
     /// Returns the next delta; none after [`Delta::Finished`] or an error.
     ///
     /// Dropping the future before it is ready loses nothing: the next call continues.
@@ -48,7 +44,7 @@ pub enum Delta {
     /// Content that is not shown: arguments of a call, a signature.
     Progress,
     /// The request failed and will be sent again.
-    Waiting(Wait),
+    Waiting(RetryPause),
     /// The response starts over; the previous deltas are void.
     Again,
     /// The complete response.
@@ -57,7 +53,7 @@ pub enum Delta {
 
 /// Pause before a retry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wait {
+pub struct RetryPause {
     /// The failure.
     pub error: ProviderError,
     /// Number of the next attempt.

@@ -25,7 +25,8 @@ use ikigai_core::settings::ModelChoice;
 use thiserror::Error;
 
 pub use answer::{
-    Answer, AnswerBlock, BoxFuture, Delta, FailureKind, ProviderError, Response, StopReason, Wait,
+    AnswerBlock, BoxFuture, Delta, FailureKind, ProviderError, Response, ResponseStream,
+    RetryPause, StopReason,
 };
 pub use demo::Demo;
 pub use keys::{KeptKey, KeyError, TypedKey, looks_like_key};
@@ -190,5 +191,5 @@ pub trait Model: Send + Sync {
     ///
     /// Nothing is sent before the first delta is requested. `conversation` names the agent, for
     /// prompt caches.
-    fn answer(&self, request: Request, conversation: &str) -> Box<dyn Answer>;
+    fn answer(&self, request: Request, conversation: &str) -> Box<dyn ResponseStream>;
 }

@@ -15,7 +15,7 @@ const MOST_MODELS: usize = 50;
 
 /// A server that answered with a list of models.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct LocalServer {
     /// Its preset.
     pub preset: &'static Preset,
     /// The models that it serves.
@@ -23,13 +23,13 @@ pub struct Found {
 }
 
 /// Probes the loopback ports of known servers.
-pub async fn look(client: &Client) -> Vec<Found> {
+pub async fn look(client: &Client) -> Vec<LocalServer> {
     let mut found = Vec::new();
     for preset in PRESETS.iter().filter(|preset| preset.keys.is_empty()) {
         let url = format!("{}/models", full_base(preset.dialect, preset.base));
         let listed = fetch(client, &url, DEADLINE).await;
         if let Some(models) = listed.as_ref().and_then(models_of) {
-            found.push(Found { preset, models });
+            found.push(LocalServer { preset, models });
         }
     }
     found

@@ -1,12 +1,12 @@
 //! Registry of models: the demo model, built-in providers, and configured ones.
 
-mod described;
+mod key_entry;
+mod model_info;
 mod model_limits;
 mod model_names;
+mod preview;
 mod remote_model;
 mod served_window;
-mod spelled;
-mod typed;
 mod window_shapes;
 
 use std::collections::BTreeMap;

@@ -124,7 +124,7 @@ pub fn kind_of_status(status: u16) -> FailureKind {
 
 /// Retry headers of a refusal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct RetryHeaders {
     /// Time to wait.
     pub retry_after: Option<Duration>,
     /// The server's statement on retries.
@@ -135,7 +135,7 @@ pub struct Asked {
 ///
 /// An unreadable header counts as absent. `now` is needed for a date, unless the server sends its
 /// own clock.
-pub fn asked<'a>(header: impl Fn(&str) -> Option<&'a str>, now: SystemTime) -> Asked {
+pub fn asked<'a>(header: impl Fn(&str) -> Option<&'a str>, now: SystemTime) -> RetryHeaders {
     let milliseconds = header("retry-after-ms").and_then(|value| seconds(value, 1000.0));
     let retry_after = milliseconds.or_else(|| {
         let value = header("retry-after")?.trim();
@@ -150,7 +150,7 @@ pub fn asked<'a>(header: impl Fn(&str) -> Option<&'a str>, now: SystemTime) -> A
         Some("false") => Some(false),
         _ => None,
     };
-    Asked {
+    RetryHeaders {
         retry_after,
         should_retry,
     }

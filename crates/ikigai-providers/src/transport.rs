@@ -20,7 +20,7 @@ pub use client::Client;
 pub(crate) use exchange::longest_silence;
 pub use journal::BODIES;
 
-use crate::answer::Answer;
+use crate::answer::ResponseStream;
 use crate::dialect::Dialect;
 use crate::retry::Policy;
 
@@ -71,7 +71,7 @@ pub fn content_limit(max_output: Option<u64>) -> usize {
 }
 
 /// An encoded request, which can be sent several times.
-pub struct Call {
+pub struct PreparedRequest {
     /// URL of the request.
     pub url: String,
     /// Headers. Their values are removed from every message to users and the log.
@@ -84,7 +84,7 @@ pub struct Call {
     pub content_limit: usize,
 }
 
-impl fmt::Debug for Call {
+impl fmt::Debug for PreparedRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A URL may contain a password, and a body is the user's conversation.
         f.debug_struct("Call")
@@ -98,7 +98,12 @@ impl fmt::Debug for Call {
 /// Prepares a request; nothing is sent before the first delta is requested.
 ///
 /// `random` spreads the pauses between attempts. The response must be read within a tokio runtime.
-pub fn send(client: &Client, call: Call, policy: Policy, random: u64) -> Box<dyn Answer> {
+pub fn send(
+    client: &Client,
+    call: PreparedRequest,
+    policy: Policy,
+    random: u64,
+) -> Box<dyn ResponseStream> {
     Box::new(exchange::Exchange::new(
         client.clone(),
         call,

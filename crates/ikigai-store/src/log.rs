@@ -1,9 +1,8 @@
 //! The traits of a store: reading the log, writing it, and administering it.
 
-use std::future::Future;
 use std::io::BufRead;
-use std::pin::Pin;
 
+pub use ikigai_core::BoxFuture;
 use ikigai_core::{
     AgentId, ControlQuery, Direction, Kind, PageQuery, ProcessId, Row, RowRef, SessionId, Span,
 };
@@ -20,9 +19,6 @@ use crate::search::{SearchPage, SearchQuery};
 use crate::server_report::ServerReport;
 use crate::sql::{QueryError, QueryLimits, QueryTable};
 use crate::watch::Watch;
-
-/// Boxed future that a store returns.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Future of a read.
 pub type ReadFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;

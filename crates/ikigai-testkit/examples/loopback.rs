@@ -5,7 +5,7 @@
 
 use std::io::{self, Read, Write};
 
-use ikigai_testkit::framed::{EventStream, FramedServer, Framing};
+use ikigai_testkit::framed_server::{EventStream, FramedServer, Framing};
 
 const EVENTS: [&str; 5] = [
     "{\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"Hello\"}}]}",

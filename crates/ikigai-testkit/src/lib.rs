@@ -14,7 +14,7 @@ pub mod docs;
 mod engine_choice;
 mod executor;
 mod fault_injection;
-pub mod framed;
+pub mod framed_server;
 pub mod generate;
 mod golden;
 mod ids;

@@ -2,7 +2,7 @@
 //!
 //! It shares no code with the paths of the program.
 
-mod reading;
+mod path_reading;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -28,18 +28,18 @@ fn unique() -> String {
 #[derive(Debug)]
 pub struct PgServer {
     directory: PathBuf,
-    guard: Mutex<Guard>,
+    guard: Mutex<ServerGuard>,
 }
 
 /// `scripts/postgres-server`, which ends when its input does.
 #[derive(Debug)]
-struct Guard {
+struct ServerGuard {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
 
-impl Guard {
+impl ServerGuard {
     fn hear(&mut self) -> String {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
@@ -78,7 +78,7 @@ impl PgServer {
             .stdout(Stdio::piped())
             .spawn()
             .expect("scripts/postgres-server starts");
-        let mut guard = Guard {
+        let mut guard = ServerGuard {
             input: child.stdin.take(),
             output: BufReader::new(child.stdout.take().unwrap()),
             child,
@@ -126,7 +126,7 @@ impl PgServer {
     }
 
     /// Runs statements without the engine, as [`Database::sql`] does.
-    pub fn sql(&self, database: &str, statements: &str) -> Rows {
+    pub fn sql(&self, database: &str, statements: &str) -> QueryRows {
         told(&self.directory, database, statements)
     }
 
@@ -205,7 +205,7 @@ impl Database {
     /// Runs statements without the engine, and returns all their rows as texts.
     ///
     /// Tables of the default schema need no schema name.
-    pub fn sql(&self, statements: &str) -> Rows {
+    pub fn sql(&self, statements: &str) -> QueryRows {
         told(&self.directory, &self.name, statements)
     }
 }
@@ -270,7 +270,7 @@ impl Drop for LentDatabase {
 }
 
 /// Rows of statements, as texts.
-pub type Rows = Vec<Vec<Option<String>>>;
+pub type QueryRows = Vec<Vec<Option<String>>>;
 
 fn url(directory: &Path, database: &str) -> String {
     format!(
@@ -279,12 +279,16 @@ fn url(directory: &Path, database: &str) -> String {
     )
 }
 
-fn told(directory: &Path, database: &str, statements: &str) -> Rows {
+fn told(directory: &Path, database: &str, statements: &str) -> QueryRows {
     let told = ask(directory, database, statements);
     told.unwrap_or_else(|error| panic!("`{statements}`: {error:?}"))
 }
 
-fn ask(directory: &Path, database: &str, statements: &str) -> Result<Rows, tokio_postgres::Error> {
+fn ask(
+    directory: &Path,
+    database: &str,
+    statements: &str,
+) -> Result<QueryRows, tokio_postgres::Error> {
     // On a separate thread, because the caller's may belong to a runtime.
     let asked = std::thread::scope(|scope| {
         let asking = scope.spawn(|| ask_here(directory, database, statements));
@@ -297,7 +301,7 @@ fn ask_here(
     directory: &Path,
     database: &str,
     statements: &str,
-) -> Result<Rows, tokio_postgres::Error> {
+) -> Result<QueryRows, tokio_postgres::Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -12,8 +12,8 @@ use ikigai_core::settings::ModelChoice;
 use ikigai_core::summary::{SUMMARY_PROMPT, SUMMARY_REQUEST};
 use ikigai_providers::answer::PATIENCE;
 use ikigai_providers::{
-    Answer, AnswerBlock, BoxFuture, Delta, Described, FailureKind, Model, Models, NoModel,
-    ProviderError, Response, StopReason, Wait, WindowSource,
+    AnswerBlock, BoxFuture, Delta, Described, FailureKind, Model, Models, NoModel, ProviderError,
+    Response, ResponseStream, RetryPause, StopReason, WindowSource,
 };
 use tokio::sync::Notify;
 
@@ -54,7 +54,7 @@ pub enum Step {
 /// A provider whose responses are scripted. Clones share script and requests.
 #[derive(Clone, Debug, Default)]
 pub struct ScriptedProvider {
-    shared: Arc<Shared>,
+    shared: Arc<ScriptState>,
     /// Tokens that its model accepts; none means plenty.
     window: Option<u64>,
     /// Longest silence of its responses; none means the default.
@@ -62,7 +62,7 @@ pub struct ScriptedProvider {
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct ScriptState {
     answers: Mutex<VecDeque<Vec<Step>>>,
     /// Responses to conversations whose first message contains a word, by that word.
     told: Mutex<HashMap<String, VecDeque<Vec<Step>>>>,
@@ -262,12 +262,12 @@ impl Model for ScriptedProvider {
         Some(7)
     }
 
-    fn answer(&self, request: Request, conversation: &str) -> Box<dyn Answer> {
+    fn answer(&self, request: Request, conversation: &str) -> Box<dyn ResponseStream> {
         let counts = *locked(&self.shared.counts);
         let counted = counts.map(|share| estimate_request(&request) * share / 1000);
         let steps = self.next_script(&request, conversation);
         locked(&self.shared.requests).push(request);
-        Box::new(Script {
+        Box::new(ScriptedStream {
             steps: steps.unwrap_or_default().into(),
             shared: self.shared.clone(),
             said: String::new(),
@@ -288,16 +288,16 @@ fn newest_text(request: &Request) -> String {
     texts.collect()
 }
 
-struct Script {
+struct ScriptedStream {
     steps: VecDeque<Step>,
-    shared: Arc<Shared>,
+    shared: Arc<ScriptState>,
     said: String,
     /// The tokens of the request.
     counted: u64,
     patience: Duration,
 }
 
-impl Script {
+impl ScriptedStream {
     fn take(&mut self) -> Option<Result<Delta, ProviderError>> {
         let failed = |message| ProviderError::new(FailureKind::Unavailable, message);
         Some(match self.steps.pop_front()? {
@@ -321,7 +321,7 @@ impl Script {
             Step::TryAgain(message) => {
                 self.said.clear();
                 self.steps.push_front(Step::Restart);
-                Ok(Delta::Waiting(Wait {
+                Ok(Delta::Waiting(RetryPause {
                     error: failed(message),
                     attempt: 2,
                     attempts: 3,
@@ -348,7 +348,7 @@ impl Script {
     }
 }
 
-impl Script {
+impl ScriptedStream {
     fn finished(&self, blocks: Vec<AnswerBlock>) -> Delta {
         let calls = blocks
             .iter()
@@ -369,7 +369,7 @@ impl Script {
     }
 }
 
-impl Answer for Script {
+impl ResponseStream for ScriptedStream {
     fn next(&mut self) -> BoxFuture<'_, Option<Result<Delta, ProviderError>>> {
         Box::pin(async move {
             if self.steps.front() == Some(&Step::Hang) {

@@ -24,13 +24,13 @@ enum Way {
 }
 
 #[derive(Default)]
-struct Shared {
+struct ProxyState {
     way: Mutex<Way>,
     changed: Condvar,
     streams: Mutex<Vec<UnixStream>>,
 }
 
-impl Shared {
+impl ProxyState {
     /// Waits while the proxy is silent.
     fn pass(&self) {
         let mut way = self.way.lock().unwrap();
@@ -49,7 +49,7 @@ impl Shared {
 pub struct Proxy {
     directory: TempDir,
     database: String,
-    shared: Arc<Shared>,
+    shared: Arc<ProxyState>,
 }
 
 impl Proxy {
@@ -58,7 +58,7 @@ impl Proxy {
         let directory = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(directory.path().join(".s.PGSQL.5432")).unwrap();
         let server = database.directory().join(".s.PGSQL.5432");
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(ProxyState::default());
         let each = Arc::clone(&shared);
         thread::spawn(move || {
             for client in listener.incoming() {
@@ -111,7 +111,7 @@ impl Proxy {
     }
 }
 
-fn serve(client: UnixStream, server: PathBuf, shared: &Arc<Shared>) {
+fn serve(client: UnixStream, server: PathBuf, shared: &Arc<ProxyState>) {
     shared.pass();
     let Ok(server) = UnixStream::connect(server) else {
         return;
@@ -148,7 +148,7 @@ fn serve(client: UnixStream, server: PathBuf, shared: &Arc<Shared>) {
 fn forward(
     mut from: UnixStream,
     mut to: UnixStream,
-    shared: &Shared,
+    shared: &ProxyState,
     mut may_pass: impl FnMut(&[u8]) -> bool,
 ) {
     let mut buffer = vec![0; 64 * 1024];

@@ -26,7 +26,7 @@ pub struct Pty {
     controller: OwnedFd,
     /// The program's end, kept open so that its modes can be read after the program ended.
     peer: File,
-    process: Process,
+    process: ChildGuard,
     emulator: vt100::Parser,
     output: Vec<u8>,
     modes_at_start: Modes,
@@ -72,7 +72,7 @@ impl Pty {
         Self {
             controller,
             peer,
-            process: Process(child),
+            process: ChildGuard(child),
             emulator: vt100::Parser::new(cells(rows), cells(columns), 0),
             output: Vec::new(),
             modes_at_start,
@@ -241,9 +241,9 @@ impl Pty {
 }
 
 /// A process that does not outlive its test.
-struct Process(Child);
+struct ChildGuard(Child);
 
-impl Process {
+impl ChildGuard {
     fn handle(&self) -> OwnedFd {
         pidfd_open(Pid::from_child(&self.0), PidfdFlags::empty()).unwrap()
     }
@@ -256,7 +256,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for ChildGuard {
     fn drop(&mut self) {
         // The process may have ended.
         let _ = self.0.kill();

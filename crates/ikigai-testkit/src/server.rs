@@ -137,14 +137,14 @@ impl Received {
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     go: Sender<()>,
     closed: Mutex<Receiver<()>>,
     listening: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct ServerState {
     scripts: Mutex<VecDeque<Script>>,
     received: Mutex<Vec<Received>>,
     go: Mutex<Receiver<()>>,
@@ -161,7 +161,7 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let (go, going) = mpsc::channel();
         let (closing, closed) = mpsc::channel();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ServerState {
             scripts: Mutex::new(scripts.into_iter().collect()),
             received: Mutex::default(),
             go: Mutex::new(going),
@@ -223,7 +223,7 @@ fn held<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn listen(listener: &TcpListener, shared: &Arc<Shared>) {
+fn listen(listener: &TcpListener, shared: &Arc<ServerState>) {
     for stream in listener.incoming() {
         if shared.is_over.load(Ordering::SeqCst) {
             return;
@@ -241,7 +241,7 @@ fn listen(listener: &TcpListener, shared: &Arc<Shared>) {
     }
 }
 
-fn play(mut stream: TcpStream, script: Script, shared: &Shared) -> io::Result<()> {
+fn play(mut stream: TcpStream, script: Script, shared: &ServerState) -> io::Result<()> {
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;

@@ -26,7 +26,7 @@ use serde_json::Map;
 pub use sample_engine::{SampleEngine, server};
 
 use crate::IdSource;
-use crate::postgres::Rows;
+use crate::postgres::QueryRows;
 use maker::Maker;
 
 /// Version of the generator; a new one regenerates all samples.
@@ -139,7 +139,7 @@ impl StoredSample {
     }
 
     /// Runs statements without the engine, if it is on a server.
-    pub fn sql(&self, statements: &str) -> Rows {
+    pub fn sql(&self, statements: &str) -> QueryRows {
         sample_engine::sql(&self.name, statements)
     }
 

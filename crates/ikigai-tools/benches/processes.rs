@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use ikigai_testkit::stores::rounds::{Case, judge, rounds};
 use ikigai_tools::Confinement;
-use ikigai_tools::process::{Environment, Errors, Job, run};
+use ikigai_tools::process::{ChildEnvironment, Errors, Job, run};
 use ikigai_tools::sandbox::{in_force, usual};
 use ikigai_tools::toolbox::{Places, Toolbox};
 use tokio::runtime::{Builder, Runtime};
@@ -126,7 +126,7 @@ fn ours(runtime: &Runtime, workdir: &Path, confinement: Confinement) -> Duration
         program: "true".into(),
         arguments: Vec::new(),
         workdir: workdir.to_path_buf(),
-        variables: Environment::default().variables(),
+        variables: ChildEnvironment::default().variables(),
         input: None,
         errors: Errors::Together,
         most_bytes: 1 << 20,
@@ -163,7 +163,7 @@ fn tools(runtime: &Runtime) {
         hidden: Arc::from([]),
     };
     let start = || {
-        let toolbox = Toolbox::new(Vec::new(), places.clone(), Environment::default());
+        let toolbox = Toolbox::new(Vec::new(), places.clone(), ChildEnvironment::default());
         let begun = Instant::now();
         let found = runtime.block_on(toolbox.tools(Path::new("/")));
         assert_eq!(found.len(), TOOLS);

@@ -121,7 +121,7 @@ fn check_kind(kind: FileType) -> Result<(), FileError> {
 
 /// File at the time of a read.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum FileSnapshot {
     /// It does not exist.
     Nothing,
     /// It fits into the limit.
@@ -130,7 +130,7 @@ pub(crate) enum Found {
     Large { bytes: u64, stamp: Stamp },
 }
 
-impl Found {
+impl FileSnapshot {
     pub(crate) fn stamp(&self) -> Option<Stamp> {
         match self {
             Self::Nothing => None,
@@ -140,10 +140,10 @@ impl Found {
 }
 
 /// Reads a file that may be missing, by a path that had no links when it was resolved.
-pub(crate) fn find(real: &Path) -> Result<Found, FileError> {
+pub(crate) fn find(real: &Path) -> Result<FileSnapshot, FileError> {
     let (file, metadata) = match open(real) {
         Ok(opened) => opened,
-        Err(FileError::Missing) => return Ok(Found::Nothing),
+        Err(FileError::Missing) => return Ok(FileSnapshot::Nothing),
         Err(other) => return Err(other),
     };
     let stamp = Stamp::of(&metadata);
@@ -157,9 +157,9 @@ pub(crate) fn find(real: &Path) -> Result<Found, FileError> {
     let length = metadata.len().max(bytes.len() as u64);
     Ok(if length > MOST_HASHED_BYTES {
         let bytes = length;
-        Found::Large { bytes, stamp }
+        FileSnapshot::Large { bytes, stamp }
     } else {
-        Found::Whole { bytes, stamp }
+        FileSnapshot::Whole { bytes, stamp }
     })
 }
 

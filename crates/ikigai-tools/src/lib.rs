@@ -34,11 +34,11 @@ use tokio_util::sync::CancellationToken;
 
 pub use arguments::BadArguments;
 pub use external::Broken;
-pub use output::{Ending, Output, Stale};
+pub use output::{CallEnding, Output, Stale};
 pub use schedule::{Paths, Touches};
 
 /// Future that a tool returns.
-pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+pub type ToolFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Tool that a model can call.
 pub trait Tool: Send + Sync {
@@ -112,18 +112,18 @@ pub struct Given {
 /// Way of running a call.
 pub enum Run {
     /// On a separate thread, because it reads and writes files.
-    Blocking(Box<dyn FnOnce(&Context) -> Output + Send>),
+    Blocking(Box<dyn FnOnce(&CallContext) -> Output + Send>),
     /// As a task.
-    Async(Box<dyn FnOnce(Context) -> BoxFuture<Output> + Send>),
+    Async(Box<dyn FnOnce(CallContext) -> ToolFuture<Output> + Send>),
 }
 
 /// Context of a running call.
 #[derive(Clone)]
-pub struct Context {
+pub struct CallContext {
     /// Working directory and hidden paths.
     pub place: Place,
     /// Cancelled to stop the call: by the user or at its deadline. The call then ends soon, with
-    /// its partial result and [`Ending::Stopped`].
+    /// its partial result and [`CallEnding::Stopped`].
     pub stop: CancellationToken,
     /// Facts from the log.
     pub given: Given,

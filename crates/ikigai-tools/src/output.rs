@@ -26,7 +26,7 @@ pub struct Output {
     /// True if the call succeeded.
     pub success: bool,
     /// Kind of the end.
-    pub ending: Ending,
+    pub ending: CallEnding,
     /// One line for the user; further lines, such as a diff, are shown unfolded.
     pub shown: String,
     /// Files that it read or wrote, with their hashes afterwards.
@@ -37,7 +37,7 @@ pub struct Output {
 
 /// End of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum CallEnding {
     /// It ran to its end.
     Ran,
     /// It was stopped.
@@ -59,7 +59,7 @@ impl Output {
         Self {
             body: body.into(),
             success: true,
-            ending: Ending::Ran,
+            ending: CallEnding::Ran,
             shown: shown.into(),
             files: Vec::new(),
             stale: None,
@@ -79,7 +79,7 @@ impl Output {
     /// Returns the output of a call that was stopped without a result.
     pub fn stopped() -> Self {
         Self {
-            ending: Ending::Stopped,
+            ending: CallEnding::Stopped,
             ..Self::failed("stopped before it was done")
         }
     }
@@ -90,7 +90,7 @@ impl Output {
         self.body
             .extend_from_slice(b"[stopped before it was done]\n");
         self.success = false;
-        self.ending = Ending::Stopped;
+        self.ending = CallEnding::Stopped;
         self
     }
 }

@@ -7,12 +7,12 @@ mod grants;
 mod patterns;
 mod programs;
 mod proposal;
-mod reading;
+mod read_only_lines;
 mod rules;
 mod shell;
 #[cfg(test)]
 mod tests;
-mod wrapped;
+mod wrappers;
 
 use std::path::{Path, PathBuf};
 
@@ -23,13 +23,13 @@ use crate::paths::follow;
 use crate::protected_paths::is_guarded;
 use crate::{Place, Prepared, Touches};
 use patterns::literal;
-use rules::Call;
+use rules::RuleCall;
 
 pub use grants::GrantKey;
 pub(crate) use patterns::directory_pattern;
 pub use patterns::literal as literal_pattern;
 pub use proposal::pattern_for;
-pub use reading::reading_commands;
+pub use read_only_lines::reading_commands;
 
 /// Permissions of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,7 +94,7 @@ pub fn decide(
     prepared: &Prepared,
     place: &Place,
 ) -> Decision {
-    let call = Call::new(tool, prepared, place);
+    let call = RuleCall::new(tool, prepared, place);
     if let Some(rule) = permissions
         .refuse
         .iter()
@@ -181,7 +181,7 @@ fn writes_guarded(prepared: &Prepared) -> bool {
 /// Returns the call's pattern if a rule with it would allow the call, else an exact one.
 ///
 /// So an answer *always* keeps the same question from coming again.
-fn sure_pattern(call: &Call<'_>, prepared: &Prepared, permissions: &Permissions) -> String {
+fn sure_pattern(call: &RuleCall<'_>, prepared: &Prepared, permissions: &Permissions) -> String {
     let suffices = |pattern: &str| {
         let rule = call.rule(pattern.to_owned());
         call.is_allowed_by(std::iter::once(&rule), permissions.sandbox)

@@ -2,7 +2,7 @@
 
 mod git_settings;
 pub(crate) mod guard;
-mod nested;
+mod nested_repositories;
 mod repository;
 mod snapshot;
 #[cfg(test)]

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::Tool;
-use crate::external::{self, Allowed, Broken, Cache, Search};
-use crate::process::Environment;
+use crate::external::{self, Allowed, Broken, Cache, ToolSearch};
+use crate::process::ChildEnvironment;
 
 /// Timeout for a tool's schema, because the start of ikigai waits for it.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -47,7 +47,7 @@ impl Places {
 pub struct Toolbox {
     built_in: Vec<Arc<dyn Tool>>,
     places: Places,
-    environment: Environment,
+    environment: ChildEnvironment,
     patience: Duration,
     /// Cache of schemas; none before the first search.
     cache: Mutex<Option<Cache>>,
@@ -55,7 +55,7 @@ pub struct Toolbox {
 
 /// Tools available in a working directory.
 #[derive(Default)]
-pub struct Found {
+pub struct ToolInventory {
     /// Tools, sorted by name.
     pub tools: Vec<Arc<dyn Tool>>,
     /// Files that look like tools but cannot be used, by path.
@@ -66,7 +66,11 @@ impl Toolbox {
     /// Creates a toolbox of these tools and external ones from these places.
     ///
     /// External tools get this environment.
-    pub fn new(built_in: Vec<Arc<dyn Tool>>, places: Places, environment: Environment) -> Self {
+    pub fn new(
+        built_in: Vec<Arc<dyn Tool>>,
+        places: Places,
+        environment: ChildEnvironment,
+    ) -> Self {
         Self {
             built_in,
             places,
@@ -87,11 +91,11 @@ impl Toolbox {
     ///
     /// Reads directories at every call, so that changes show; runs an executable only if its file
     /// is new or changed.
-    pub async fn look(&self, workdir: &Path) -> Found {
+    pub async fn look(&self, workdir: &Path) -> ToolInventory {
         // The spec has the schema, which is computed at each call.
         let name = |tool: Arc<dyn Tool>| (tool.spec().name, tool);
         let mut tools: Vec<_> = self.built_in.iter().cloned().map(name).collect();
-        let search = Search {
+        let search = ToolSearch {
             directories: [Some(self.places.system.clone()), self.places.user.clone()]
                 .into_iter()
                 .flatten()
@@ -112,12 +116,12 @@ impl Toolbox {
             }
             found
         } else {
-            external::Found::default()
+            external::DiscoveredTools::default()
         };
         let others = found.tools.into_iter();
         tools.extend(others.map(|tool| name(Arc::new(tool))));
         tools.sort_by(|(one, _), (other, _)| one.cmp(other));
-        Found {
+        ToolInventory {
             tools: tools.into_iter().map(|(_, tool)| tool).collect(),
             broken: found.broken,
         }

@@ -1,12 +1,12 @@
 //! List of completions below the input: its state, entries and selection.
 //!
-//! It does no I/O. The caller puts candidates into its [`Context`] and lists the directories that
+//! It does no I/O. The caller puts candidates into its [`CompletionContext`] and lists the directories that
 //! it requests.
 
 use std::ops::Range;
 
 use ikigai_engine::commands::{
-    Candidate, Command, Completes, Context, Takes, Wanted, complete, is_complete, wanted,
+    Candidate, Command, Completes, CompletionContext, Takes, Wanted, complete, is_complete, wanted,
 };
 
 use crate::line::TextLine;
@@ -25,7 +25,7 @@ pub const MOST_FILES: usize = 1_000;
 #[derive(Clone, Debug, Default)]
 pub struct Completion {
     /// Candidates except files.
-    pub context: Context,
+    pub context: CompletionContext,
     /// A directory as typed, and its entries.
     listing: Option<(String, Vec<Candidate>)>,
     open: Option<OpenList>,
@@ -213,7 +213,7 @@ impl Completion {
 
     /// Candidates for a word, with the files of its directory.
     /// Dotfiles appear once the dot is typed.
-    fn choices(&self, wanted: &Wanted) -> Context {
+    fn choices(&self, wanted: &Wanted) -> CompletionContext {
         let mut context = self.context.clone();
         context.paths = match (directory_of(wanted), &self.listing) {
             (Some(directory), Some((listed, paths))) if directory == listed => {

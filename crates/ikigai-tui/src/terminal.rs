@@ -2,12 +2,12 @@
 
 mod decode;
 mod exit_deadline;
-mod hidden;
+mod hidden_input;
 mod input;
 mod modes;
 mod panic;
+mod process_group;
 mod signals;
-mod standing;
 mod wire;
 
 use std::io;
@@ -22,7 +22,7 @@ use tokio::sync::watch;
 pub use decode::{KeyDecoder, LONGEST_PASTE};
 pub(crate) use exit_deadline::treat_interrupt_as_key;
 pub use exit_deadline::{begin_exit, enforce_exit_deadline, exit_time_left, is_exiting};
-pub use hidden::HiddenInput;
+pub use hidden_input::HiddenInput;
 pub use input::Input;
 pub use modes::restore;
 pub use panic::{hold_panics, take_panic};

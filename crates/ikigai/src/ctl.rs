@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use ikigai_tui::protocol::{ApprovalWord, ControlAnswer, ControlOutput, ControlRequest};
 
 use crate::arguments::{CtlOrder, CtlVerb, exit};
-use crate::control::{Client, check, directory, instances, socket_of};
+use crate::control::{ControlClient, check, directory, instances, socket_of};
 use crate::output::{print, print_json, tell, visible};
 use crate::runtime::runtime;
 
@@ -21,7 +21,7 @@ pub(crate) fn ctl(order: &CtlOrder) -> Result<ExitCode> {
     };
     let request = request(&order.verb);
     runtime()?.block_on(async {
-        let mut client = Client::ask(&socket, &request).await?;
+        let mut client = ControlClient::ask(&socket, &request).await?;
         if matches!(request, ControlRequest::Events { .. }) {
             while let Some(line) = client.line().await? {
                 print_json(&line)?;

@@ -14,18 +14,18 @@ use ikigai_tui::terminal::{SignalEvent, Signals, enforce_exit_deadline, is_exiti
 
 use crate::arguments::ScreenOrder;
 use crate::context::{ProgramContext, configuration};
-use crate::control::{Clients, Server};
+use crate::control::{Clients, ControlServer};
 use crate::output::print_exact;
-use crate::screen::Manner;
+use crate::screen::ScreenOptions;
 use crate::store_location;
 
 pub(crate) fn headless(db: Option<String>, order: &ScreenOrder) -> Result<ExitCode> {
     let config = configuration()?;
-    let Manner {
+    let ScreenOptions {
         theme,
         bindings,
         mut around,
-    } = Manner::of(&config)?;
+    } = ScreenOptions::of(&config)?;
     enforce_exit_deadline().context("cannot start the thread that ends the program")?;
     let store = store_location::database(db, config.store.as_deref())?;
     let program = ProgramContext::open_at(&store, &config)?;
@@ -55,7 +55,7 @@ pub(crate) fn headless(db: Option<String>, order: &ScreenOrder) -> Result<ExitCo
             driver.set_drafts(DraftFiles::at(directory));
         }
         let (sender, orders) = RequestQueue::new(theme, mode);
-        let server = Server::start(sender, program.engine.clone())?;
+        let server = ControlServer::start(sender, program.engine.clone())?;
         let mut stage = ControlledScreen::new(driver, orders);
         stage.driver.take_back().await;
         stage.driver.start();

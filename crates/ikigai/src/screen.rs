@@ -23,11 +23,11 @@ use crate::arguments::{ScreenOrder, approve_mode};
 use crate::background;
 use crate::config::Config;
 use crate::context::{ProgramContext, configuration, nothing_to_continue};
-use crate::control::{Clients, Server};
+use crate::control::{Clients, ControlServer};
 use crate::last_agent::LastAgent;
 use crate::log::row_named;
 use crate::output::print;
-use crate::run::hidden::hold_key_back;
+use crate::run::key_entry::hold_key_back;
 use crate::store_location::{self, Here, StoreLocation};
 
 const PROGRAM: &str = concat!("ikigai ", env!("CARGO_PKG_VERSION"));
@@ -35,7 +35,7 @@ const PROGRAM: &str = concat!("ikigai ", env!("CARGO_PKG_VERSION"));
 pub(crate) fn screen(db: Option<String>, order: &ScreenOrder) -> Result<ExitCode> {
     hold_key_back(order.prompt.as_deref().unwrap_or_default())?;
     let config = configuration()?;
-    let manner = Manner::of(&config)?;
+    let manner = ScreenOptions::of(&config)?;
     show(db, order, &config, manner)
 }
 
@@ -43,9 +43,9 @@ fn show(
     db: Option<String>,
     order: &ScreenOrder,
     config: &Config,
-    manner: Manner,
+    manner: ScreenOptions,
 ) -> Result<ExitCode> {
-    let Manner {
+    let ScreenOptions {
         theme,
         bindings,
         mut around,
@@ -73,7 +73,7 @@ fn show(
         }
         let (sender, orders) = RequestQueue::new(theme, RunMode::Screen);
         // A screen is of use without a socket too.
-        let server = Server::start(sender, program.engine.clone());
+        let server = ControlServer::start(sender, program.engine.clone());
         if let Err(error) = &server {
             driver.app.toast(format!("⚠ {error:#}"));
         }
@@ -103,13 +103,13 @@ fn show(
 }
 
 /// How the screen looks and what keys mean, as the user wants it.
-pub(crate) struct Manner {
+pub(crate) struct ScreenOptions {
     pub(crate) theme: Theme,
     pub(crate) bindings: Bindings,
     pub(crate) around: UiOptions,
 }
 
-impl Manner {
+impl ScreenOptions {
     pub(crate) fn of(config: &Config) -> Result<Self> {
         Ok(Self {
             theme: theme(config)?,

@@ -11,7 +11,7 @@ use ikigai_store::BoxFuture;
 use ikigai_tools::builtin::web_fetch::{WebFetch, WebLimits};
 use ikigai_tools::builtin::web_search::{BRAVE_URL, WebSearch};
 use ikigai_tools::permission::Sandbox;
-use ikigai_tools::process::Environment;
+use ikigai_tools::process::ChildEnvironment;
 use ikigai_tools::toolbox::{Places, Toolbox};
 use ikigai_tools::{Tool, builtin, sandbox};
 use secrecy::{ExposeSecret, SecretString};
@@ -62,8 +62,8 @@ pub(crate) fn all(registry: &Registry, work: &Work, hidden: Arc<[PathBuf]>) -> A
 }
 
 /// An environment without our own keys.
-fn withholding(registry: &Registry) -> Environment {
-    Environment::default()
+fn withholding(registry: &Registry) -> ChildEnvironment {
+    ChildEnvironment::default()
         .withholding(registry.secret_variables())
         .withholding([SEARCH_KEY.to_owned()])
         .withholding(store_location::secret_variable())

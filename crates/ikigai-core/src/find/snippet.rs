@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::{Place, Words};
+use super::{TermPosition, Words};
 
 /// Largest number of occurrences that are compared for the best line.
 const WEIGHED_PLACES: usize = 256;
@@ -30,7 +30,7 @@ impl Snippet {
         // An occurrence near the beginning is shown from the beginning.
         let is_near = text[..first].chars().take(chars).count() < chars / 2;
         let start = if is_near { 0 } else { before(text, first) };
-        let mut line = Line::default();
+        let mut line = SnippetLine::default();
         if start > 0 {
             line.push('…');
         }
@@ -67,7 +67,7 @@ impl Snippet {
 }
 
 /// Returns the occurrence from which the most different terms fit into a line.
-fn best(places: &[Place], chars: usize) -> Option<&Place> {
+fn best(places: &[TermPosition], chars: usize) -> Option<&TermPosition> {
     let fits = |from: usize| {
         let near = places[from..]
             .iter()
@@ -92,13 +92,13 @@ fn before(text: &str, word: usize) -> usize {
 
 /// A line under construction.
 #[derive(Default)]
-struct Line {
+struct SnippetLine {
     text: String,
     marks: Vec<Range<usize>>,
     chars: usize,
 }
 
-impl Line {
+impl SnippetLine {
     fn push(&mut self, c: char) {
         if c.is_whitespace() {
             if self.text.is_empty() || self.text.ends_with([' ', '…']) {

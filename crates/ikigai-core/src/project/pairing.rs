@@ -15,7 +15,7 @@ use crate::view::{Entry, View};
 
 /// One part of the conversation, at its position.
 #[derive(Clone, Debug)]
-pub(crate) enum Exchange {
+pub(crate) enum ConversationPart {
     /// A text in the user's role, with its row.
     User(String, RowRef),
     /// A text in the user's role that needs no answer: a summary, or a message it keeps.
@@ -23,14 +23,14 @@ pub(crate) enum Exchange {
     /// A note in the user's role; never the first part of a request.
     Note(String),
     /// A response of the model.
-    Response(Response),
+    Response(PairedResponse),
 }
 
 /// Text and calls of one response.
 #[derive(Clone, Debug)]
-pub(crate) struct Response {
+pub(crate) struct PairedResponse {
     key: Option<(AgentId, Option<u64>)>,
-    pieces: Vec<Piece>,
+    pieces: Vec<ResponsePiece>,
     /// The rows that it was made from.
     rows: Vec<RowRef>,
     /// Rows of them with opaque payloads for the target.
@@ -47,14 +47,14 @@ pub(crate) struct Sent {
 }
 
 #[derive(Clone, Debug)]
-enum Piece {
+enum ResponsePiece {
     Thinking { text: String, payload: Payload },
     Text { text: String, item: Option<Payload> },
-    Call(Call),
+    Call(PairedCall),
 }
 
 #[derive(Clone, Debug)]
-struct Call {
+struct PairedCall {
     at: RowRef,
     /// The id as stored.
     id: String,
@@ -115,7 +115,7 @@ pub(crate) struct Pairing<'a> {
     /// Fork rows of children, by the call that made them.
     forks: Vec<(RowRef, AgentId, ForkData)>,
     /// Exchanges with the index of their first entry.
-    exchanges: Vec<(usize, Exchange)>,
+    exchanges: Vec<(usize, ConversationPart)>,
     /// True if the newest conversation row was part of the newest response.
     in_response: bool,
 }
@@ -154,7 +154,8 @@ impl<'a> Pairing<'a> {
 
     /// Adds a text that a context row sends at the entry `index`.
     pub(crate) fn quote(&mut self, index: usize, text: String, row: RowRef) {
-        self.exchanges.push((index, Exchange::Quoted(text, row)));
+        self.exchanges
+            .push((index, ConversationPart::Quoted(text, row)));
     }
 
     /// Adds the entry at `index`.
@@ -173,7 +174,7 @@ impl<'a> Pairing<'a> {
                 let cause = data::read::<InterruptedData>(data).cause;
                 self.in_response = false;
                 self.exchanges
-                    .push((index, Exchange::Note(note_for(cause).to_owned())));
+                    .push((index, ConversationPart::Note(note_for(cause).to_owned())));
             }
             Some(Kind::Fork) if entry.at().agent != self.state.agent() => {
                 let fork: ForkData = data::read(data);
@@ -199,7 +200,7 @@ impl<'a> Pairing<'a> {
                 self.in_response = false;
                 if !text.trim().is_empty() {
                     self.exchanges
-                        .push((index, Exchange::User(text, entry.at())));
+                        .push((index, ConversationPart::User(text, entry.at())));
                 }
             }
             Role::Assistant => self.add_to_response(index, entry.at(), part, omitted),
@@ -210,20 +211,21 @@ impl<'a> Pairing<'a> {
     fn add_to_response(&mut self, index: usize, at: RowRef, part: &Part, omitted: bool) {
         let key = Some((at.agent, part.response));
         let goes_on = self.in_response
-            && matches!(self.exchanges.last(), Some((_, Exchange::Response(last))) if last.key == key);
+            && matches!(self.exchanges.last(), Some((_, ConversationPart::Response(last))) if last.key == key);
         if !goes_on {
-            let response = Response {
+            let response = PairedResponse {
                 key,
                 pieces: Vec::new(),
                 rows: Vec::new(),
                 opaque_rows: Vec::new(),
             };
-            self.exchanges.push((index, Exchange::Response(response)));
+            self.exchanges
+                .push((index, ConversationPart::Response(response)));
         }
         self.in_response = true;
         let has_opaque = part.message.blocks.len() > 1 || !part.message.metadata.is_empty();
         let target = self.target;
-        if let Some((_, Exchange::Response(response))) = self.exchanges.last_mut() {
+        if let Some((_, ConversationPart::Response(response))) = self.exchanges.last_mut() {
             response.rows.push(at);
             if omitted && !has_opaque {
                 response.add_omitted(part);
@@ -253,12 +255,12 @@ impl<'a> Pairing<'a> {
     }
 
     /// Returns the exchanges with the indices of their first entries; every call has a result.
-    pub(crate) fn finish(mut self) -> Vec<(usize, Exchange)> {
+    pub(crate) fn finish(mut self) -> Vec<(usize, ConversationPart)> {
         let mut exchanges = std::mem::take(&mut self.exchanges);
         for (_, exchange) in &mut exchanges {
-            if let Exchange::Response(response) = exchange {
+            if let ConversationPart::Response(response) = exchange {
                 for piece in &mut response.pieces {
-                    if let Piece::Call(call) = piece {
+                    if let ResponsePiece::Call(call) = piece {
                         call.result = Some(match self.results.remove(&call.at) {
                             Some((at, content, is_error)) => {
                                 call.answered_by = Some(at);
@@ -314,7 +316,7 @@ fn text_of(message: &Message) -> String {
     }
 }
 
-impl Response {
+impl PairedResponse {
     fn add(&mut self, at: RowRef, message: &Message, sendable: impl Fn(&Payload) -> bool) {
         let item_of = |index: usize| {
             let item = message.metadata.iter().find(|item| item.block == index);
@@ -334,13 +336,13 @@ impl Response {
                     text,
                     payload: Some(payload),
                 } if sendable(payload) => {
-                    self.pieces.push(Piece::Thinking {
+                    self.pieces.push(ResponsePiece::Thinking {
                         text: text.clone(),
                         payload: payload.clone(),
                     });
                 }
                 Block::Text { text } if !text.trim().is_empty() => {
-                    self.pieces.push(Piece::Text {
+                    self.pieces.push(ResponsePiece::Text {
                         text: text.clone(),
                         item: item_of(index),
                     });
@@ -349,7 +351,7 @@ impl Response {
                     id,
                     name,
                     arguments,
-                } => self.pieces.push(Piece::Call(Call {
+                } => self.pieces.push(ResponsePiece::Call(PairedCall {
                     at,
                     id: id.clone(),
                     name: name.clone(),
@@ -366,7 +368,7 @@ impl Response {
     /// Adds a note for a row that a provider refused; a call goes with its result.
     fn add_omitted(&mut self, part: &Part) {
         if matches!(part.message.blocks.first(), Some(Block::Text { .. })) {
-            self.pieces.push(Piece::Text {
+            self.pieces.push(ResponsePiece::Text {
                 text: OMITTED.to_owned(),
                 item: None,
             });
@@ -378,12 +380,12 @@ impl Response {
         if !self.speaks() {
             return 0;
         }
-        let of_piece = |piece: &Piece| match piece {
-            Piece::Thinking { text, payload } => {
+        let of_piece = |piece: &ResponsePiece| match piece {
+            ResponsePiece::Thinking { text, payload } => {
                 estimate_tokens(text) + estimate_tokens(&payload.payload) + TOKENS_PER_BLOCK
             }
-            Piece::Text { text, .. } => estimate_tokens(text) + TOKENS_PER_BLOCK,
-            Piece::Call(call) => {
+            ResponsePiece::Text { text, .. } => estimate_tokens(text) + TOKENS_PER_BLOCK,
+            ResponsePiece::Call(call) => {
                 let result = call.result.as_ref();
                 let result = result.map(|(content, _)| estimate_tokens(content) + TOKENS_PER_BLOCK);
                 estimate_tokens(&call.arguments) + TOKENS_PER_BLOCK + result.unwrap_or(0)
@@ -394,26 +396,26 @@ impl Response {
 
     /// Returns true if it has more than thinking, so that it is sent.
     pub(crate) fn speaks(&self) -> bool {
-        let speaks = |piece: &Piece| !matches!(piece, Piece::Thinking { .. });
+        let speaks = |piece: &ResponsePiece| !matches!(piece, ResponsePiece::Thinking { .. });
         self.pieces.iter().any(speaks)
     }
 
     /// Returns the results with their rows, in call order.
     pub(crate) fn results(&self) -> impl Iterator<Item = (RowRef, &str)> {
         self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Call(call) => {
+            ResponsePiece::Call(call) => {
                 let (content, _) = call.result.as_ref()?;
                 Some((call.answered_by?, content.as_str()))
             }
-            Piece::Thinking { .. } | Piece::Text { .. } => None,
+            ResponsePiece::Thinking { .. } | ResponsePiece::Text { .. } => None,
         })
     }
 
     /// Returns the results' texts, for cutting them.
     pub(crate) fn outputs_mut(&mut self) -> impl Iterator<Item = &mut String> {
         self.pieces.iter_mut().filter_map(|piece| match piece {
-            Piece::Call(call) => call.result.as_mut().map(|(content, _)| content),
-            Piece::Thinking { .. } | Piece::Text { .. } => None,
+            ResponsePiece::Call(call) => call.result.as_mut().map(|(content, _)| content),
+            ResponsePiece::Thinking { .. } | ResponsePiece::Text { .. } => None,
         })
     }
 
@@ -471,7 +473,7 @@ impl Sent {
     }
 }
 
-impl Piece {
+impl ResponsePiece {
     fn into_block(self, ids: &mut CallIds, results: &mut Sent) -> (Block, Option<Payload>) {
         match self {
             Self::Thinking { text, payload } => (

@@ -122,7 +122,7 @@ pub fn used_tokens(state: &AgentState, view: &View, target: &Target) -> u64 {
 }
 
 /// One tool output of the window.
-struct Output {
+struct WindowOutput {
     row: RowRef,
     /// Tokens that eliding it saves.
     gain: u64,
@@ -172,7 +172,7 @@ pub fn plan_last_elision(
 
 /// Tool outputs of a request, by response.
 struct Outputs {
-    responses: Vec<Vec<Output>>,
+    responses: Vec<Vec<WindowOutput>>,
     /// Tokens of the whole request.
     used: u64,
 }
@@ -191,7 +191,7 @@ impl Outputs {
             let tokens = estimate_tokens(content);
             let short = elided(content, &LINES, &name).map(|text| estimate_tokens(&text));
             let gain = short.map_or(0, |short| tokens.saturating_sub(short));
-            Output { row, gain, tokens }
+            WindowOutput { row, gain, tokens }
         };
         let responses = window.responses();
         let responses = responses.map(|response| response.results().map(measure).collect());
@@ -217,7 +217,7 @@ impl Outputs {
 
 /// Number of oldest responses whose outputs may be elided: the newest that fit `room` stay whole,
 /// and those of the newest response in any case.
-fn newest_that_stay(responses: &[Vec<Output>], mut room: u64) -> usize {
+fn newest_that_stay(responses: &[Vec<WindowOutput>], mut room: u64) -> usize {
     let mut spared = responses.len();
     for (index, outputs) in responses.iter().enumerate().rev() {
         let tokens = outputs.iter().map(|output| output.tokens).sum();
@@ -240,7 +240,7 @@ struct Chosen {
     after: u64,
 }
 
-fn choose(responses: &[Vec<Output>], used: u64, goal: u64) -> Chosen {
+fn choose(responses: &[Vec<WindowOutput>], used: u64, goal: u64) -> Chosen {
     let mut chosen = Chosen {
         after: used,
         ..Chosen::default()

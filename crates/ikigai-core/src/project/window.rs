@@ -10,8 +10,8 @@ use crate::message::{Message, Role};
 use crate::project::Target;
 use crate::project::budget::{Budget, TOKENS_PER_BLOCK, estimate_tokens, fixed_tokens};
 use crate::project::context_rows::{ContextRows, is_elided, replacement, row_name};
-use crate::project::filling::{FillingParts, TurnSize};
-use crate::project::pairing::{CallIds, Exchange, Pairing, Response, Sent};
+use crate::project::pairing::{CallIds, ConversationPart, PairedResponse, Pairing, Sent};
+use crate::project::window_sizes::{FillingParts, TurnSize};
 use crate::state::AgentState;
 use crate::view::{Entry, View, turn_starts};
 
@@ -30,7 +30,7 @@ struct WindowTurn {
     start: usize,
     /// True if a summary covers the turn.
     covered: bool,
-    exchanges: Vec<Exchange>,
+    exchanges: Vec<ConversationPart>,
     /// Index of the entry with which each exchange begins.
     places: Vec<usize>,
     tokens: u64,
@@ -89,7 +89,7 @@ impl Window {
 
     fn split(
         starts: &[usize],
-        exchanges: Vec<(usize, Exchange)>,
+        exchanges: Vec<(usize, ConversationPart)>,
         is_covered: impl Fn(usize) -> bool,
     ) -> Self {
         let mut turns: Vec<_> = starts
@@ -104,7 +104,7 @@ impl Window {
             .collect();
         let mut newest_response = None;
         for (index, exchange) in exchanges {
-            if matches!(&exchange, Exchange::Response(response) if response.speaks()) {
+            if matches!(&exchange, ConversationPart::Response(response) if response.speaks()) {
                 newest_response = Some(index);
             }
             let turn = starts
@@ -128,11 +128,13 @@ impl Window {
     }
 
     /// Returns the responses that are sent, oldest first.
-    pub(crate) fn responses(&self) -> impl Iterator<Item = &Response> {
+    pub(crate) fn responses(&self) -> impl Iterator<Item = &PairedResponse> {
         let exchanges = self.turns.iter().flat_map(|turn| &turn.exchanges);
         exchanges.filter_map(|exchange| match exchange {
-            Exchange::Response(response) => Some(response),
-            Exchange::User(..) | Exchange::Quoted(..) | Exchange::Note(_) => None,
+            ConversationPart::Response(response) => Some(response),
+            ConversationPart::User(..)
+            | ConversationPart::Quoted(..)
+            | ConversationPart::Note(_) => None,
         })
     }
 
@@ -147,7 +149,7 @@ impl Window {
             .flat_map(|turn| turn.places.iter().zip(&turn.exchanges));
         exchanges.map(|(index, exchange)| EntrySize {
             index: *index,
-            is_summary: matches!(exchange, Exchange::Quoted(_, row) if context_rows.contains(row)),
+            is_summary: matches!(exchange, ConversationPart::Quoted(_, row) if context_rows.contains(row)),
             tokens: tokens_of(exchange),
         })
     }
@@ -189,12 +191,14 @@ impl Window {
         for exchange in self.turns.iter().flat_map(|turn| &turn.exchanges) {
             let tokens = tokens_of(exchange);
             match exchange {
-                Exchange::Quoted(_, row) if context_rows.contains(row) => {
+                ConversationPart::Quoted(_, row) if context_rows.contains(row) => {
                     parts.summaries.add(tokens);
                 }
-                Exchange::Quoted(..) => parts.verbatim.add(tokens),
-                Exchange::User(..) | Exchange::Note(_) => parts.messages.add(tokens),
-                Exchange::Response(response) if response.speaks() => {
+                ConversationPart::Quoted(..) => parts.verbatim.add(tokens),
+                ConversationPart::User(..) | ConversationPart::Note(_) => {
+                    parts.messages.add(tokens);
+                }
+                ConversationPart::Response(response) if response.speaks() => {
                     let mut rest = tokens;
                     for (row, content) in response.results() {
                         let tokens = estimate_tokens(content) + TOKENS_PER_BLOCK;
@@ -207,7 +211,7 @@ impl Window {
                     }
                     parts.messages.add(rest);
                 }
-                Exchange::Response(_) => {}
+                ConversationPart::Response(_) => {}
             }
         }
         parts
@@ -275,10 +279,12 @@ impl Window {
     fn outputs_mut(&mut self) -> impl Iterator<Item = &mut String> {
         let exchanges = self.turns.iter_mut().flat_map(|turn| &mut turn.exchanges);
         let responses = exchanges.filter_map(|exchange| match exchange {
-            Exchange::Response(response) => Some(response),
-            Exchange::User(..) | Exchange::Quoted(..) | Exchange::Note(_) => None,
+            ConversationPart::Response(response) => Some(response),
+            ConversationPart::User(..)
+            | ConversationPart::Quoted(..)
+            | ConversationPart::Note(_) => None,
         });
-        responses.flat_map(Response::outputs_mut)
+        responses.flat_map(PairedResponse::outputs_mut)
     }
 
     /// Returns the messages of a fitted window.
@@ -288,39 +294,42 @@ impl Window {
         let exchanges = self.turns.into_iter().flat_map(|turn| turn.exchanges);
         for exchange in exchanges {
             match exchange {
-                Exchange::User(text, row) => sent.push(Sent {
+                ConversationPart::User(text, row) => sent.push(Sent {
                     message: Message::text(Role::User, text),
                     rows: vec![row],
                     quoted: false,
                 }),
-                Exchange::Quoted(text, row) => sent.push(Sent {
+                ConversationPart::Quoted(text, row) => sent.push(Sent {
                     message: Message::text(Role::User, text),
                     rows: vec![row],
                     quoted: true,
                 }),
-                Exchange::Note(text) => sent.push(Sent {
+                ConversationPart::Note(text) => sent.push(Sent {
                     message: Message::text(Role::User, text),
                     rows: Vec::new(),
                     quoted: false,
                 }),
-                Exchange::Response(response) => response.emit(&mut ids, &mut sent),
+                ConversationPart::Response(response) => response.emit(&mut ids, &mut sent),
             }
         }
         sent
     }
 }
 
-fn tokens_of(exchange: &Exchange) -> u64 {
+fn tokens_of(exchange: &ConversationPart) -> u64 {
     match exchange {
-        Exchange::User(text, _) | Exchange::Quoted(text, _) | Exchange::Note(text) => {
-            estimate_tokens(text) + TOKENS_PER_BLOCK
-        }
-        Exchange::Response(response) => response.tokens(),
+        ConversationPart::User(text, _)
+        | ConversationPart::Quoted(text, _)
+        | ConversationPart::Note(text) => estimate_tokens(text) + TOKENS_PER_BLOCK,
+        ConversationPart::Response(response) => response.tokens(),
     }
 }
 
-fn is_of_user(exchange: &Exchange) -> bool {
-    matches!(exchange, Exchange::User(..) | Exchange::Quoted(..))
+fn is_of_user(exchange: &ConversationPart) -> bool {
+    matches!(
+        exchange,
+        ConversationPart::User(..) | ConversationPart::Quoted(..)
+    )
 }
 
 /// The context rows of a view.

@@ -8,7 +8,7 @@ use crate::frontend::command_word;
 
 /// Candidates by kind. The caller fills in the kind that [`wanted`] returns.
 #[derive(Clone, Debug, Default)]
-pub struct Context {
+pub struct CompletionContext {
     /// Labels of marks, the newest first.
     pub marks: Vec<Candidate>,
     /// Names of agents.
@@ -125,7 +125,7 @@ fn word_at(line: &str, cursor: usize) -> Option<Wanted> {
 /// Completes the word at the cursor.
 /// Order: prefix matches, matches at the start of a word, substrings, then scattered letters in
 /// order.
-pub fn complete(line: &str, cursor: usize, context: &Context) -> Vec<Candidate> {
+pub fn complete(line: &str, cursor: usize, context: &CompletionContext) -> Vec<Candidate> {
     let Some(wanted) = wanted(line, cursor) else {
         return Vec::new();
     };
@@ -152,7 +152,7 @@ pub fn narrow(candidates: Vec<Candidate>, typed: &str) -> Vec<Candidate> {
 
 /// Returns true if a line can run as typed.
 /// The word at the cursor is a whole candidate, or it is empty and optional.
-pub fn is_complete(line: &str, cursor: usize, context: &Context) -> bool {
+pub fn is_complete(line: &str, cursor: usize, context: &CompletionContext) -> bool {
     let Some(wanted) = wanted(line, cursor) else {
         return true;
     };
@@ -182,7 +182,7 @@ fn is_named(found: &Candidate, wanted: &Wanted) -> bool {
     found.text == wanted.typed || short == Some(wanted.typed.as_str())
 }
 
-fn choices(what: Completes, context: &Context) -> Vec<Candidate> {
+fn choices(what: Completes, context: &CompletionContext) -> Vec<Candidate> {
     match what {
         Completes::Nothing => Vec::new(),
         Completes::Commands => commands(),

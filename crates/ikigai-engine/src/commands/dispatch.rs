@@ -7,7 +7,7 @@ use ikigai_store::{BoxFuture, CommitError};
 
 use super::reply::Then;
 use super::shell;
-use super::{COMMANDS, Command, During, Line, Reply, Trouble, Typed, near, parse};
+use super::{COMMANDS, Command, During, Line, Reply, Trouble, Typed, name_suggestion, parse};
 use crate::frontend::{FrontEnd, Outcome, Stop, UiEvent, UserRequest, WaitingLine};
 use crate::grants::pending_tag;
 use crate::ledger::CommitPlan;
@@ -63,7 +63,7 @@ impl Carried {
 }
 
 /// What came of what follows a command.
-pub(crate) enum Followed {
+pub(crate) enum ChainOutcome {
     /// All is done.
     Done,
     /// What took its time did nothing but warn.
@@ -74,7 +74,7 @@ pub(crate) enum Followed {
     Work(AgentJob),
 }
 
-impl Followed {
+impl ChainOutcome {
     pub(crate) fn job(self) -> Option<AgentJob> {
         match self {
             Self::Work(job) => Some(job),
@@ -187,7 +187,7 @@ pub(crate) async fn carry_out_waiting(
                 return Err(error);
             }
         };
-        if let Followed::Work(job) = follow(worker, &waiting.line, carried, front).await? {
+        if let ChainOutcome::Work(job) = follow(worker, &waiting.line, carried, front).await? {
             return Ok(Some(job));
         }
     }
@@ -214,26 +214,26 @@ pub(crate) async fn follow(
     line: &str,
     carried: Carried,
     front: &mut FrontEnd<'_>,
-) -> Result<Followed, EngineError> {
+) -> Result<ChainOutcome, EngineError> {
     match carried.then {
-        Then::Nothing => Ok(Followed::Done),
-        Then::Work(job) => Ok(Followed::Work(job)),
+        Then::Nothing => Ok(ChainOutcome::Done),
+        Then::Work(job) => Ok(ChainOutcome::Work(job)),
         Then::Front(next) => {
             front.tell(UiEvent::Next(next));
-            Ok(Followed::Done)
+            Ok(ChainOutcome::Done)
         }
         Then::Later(later) => {
             let (output, followed) = match later(worker, front).await {
-                Ok(output) => (output, Followed::Done),
+                Ok(output) => (output, ChainOutcome::Done),
                 Err(Trouble::Stopped(stop, told)) => {
                     // Whoever leaves, leaves what follows too; whoever interrupts wanted this
                     // to end.
                     if stop != Stop::Interrupt(Cause::User) {
                         front.heard.push(UserRequest::Stop(stop.clone()));
                     }
-                    (told, Followed::Stopped(stop))
+                    (told, ChainOutcome::Stopped(stop))
                 }
-                Err(trouble) => (warning(trouble)?, Followed::Warned),
+                Err(trouble) => (warning(trouble)?, ChainOutcome::Warned),
             };
             let data = late_data(line, carried.row);
             let output = Some(output);
@@ -474,7 +474,7 @@ fn unknown(name: &str) -> String {
     let known = COMMANDS
         .iter()
         .flat_map(|command| command.aliases.iter().chain([&command.name]).copied());
-    let near = near::nearest(name, known);
+    let near = name_suggestion::nearest(name, known);
     let meant: Vec<_> = near.iter().take(3).map(|name| format!("/{name}")).collect();
     let meant = match meant.as_slice() {
         [] => " · /help lists them".to_owned(),

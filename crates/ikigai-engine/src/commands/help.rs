@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use super::reply::Then;
 use super::{
-    COMMANDS, Command, Completes, During, Group, Reply, Shows, Takes, Trouble, Typed, near,
+    COMMANDS, Command, Completes, During, Group, Reply, Shows, Takes, Trouble, Typed,
+    name_suggestion,
 };
 use crate::frontend::Next;
 
@@ -53,7 +54,7 @@ fn help(typed: &Typed) -> Result<Reply, Trouble> {
     if let Some(command) = Command::find(name) {
         return Ok(Reply::says(one(command)));
     }
-    let near = near::nearest(name, COMMANDS.iter().map(|command| command.name));
+    let near = name_suggestion::nearest(name, COMMANDS.iter().map(|command| command.name));
     let meant = near.first().map_or_else(
         || "/help lists them".to_owned(),
         |near| format!("did you mean /help {near}?"),

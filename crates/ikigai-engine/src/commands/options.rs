@@ -3,10 +3,10 @@
 use super::{Command, CommandOption, Takes};
 
 /// Options with their values; empty for flags.
-pub(super) type Given = Vec<(&'static str, String)>;
+pub(super) type OptionValues = Vec<(&'static str, String)>;
 
 /// Token of a line: an option, a quoted text, or a word.
-struct Token<'a> {
+struct LineToken<'a> {
     /// As typed.
     raw: &'a str,
     /// Without the quotes around it.
@@ -14,7 +14,7 @@ struct Token<'a> {
     is_quoted: bool,
 }
 
-impl Token<'_> {
+impl LineToken<'_> {
     fn is_option(&self) -> bool {
         !self.is_quoted && self.raw.len() > 2 && self.raw.starts_with("--")
     }
@@ -24,7 +24,7 @@ impl Token<'_> {
 ///
 /// Returns them and the rest of the line verbatim. `--` ends the options; an unknown one is an
 /// error.
-pub(super) fn split(command: &Command, rest: &str) -> Result<(Given, String), String> {
+pub(super) fn split(command: &Command, rest: &str) -> Result<(OptionValues, String), String> {
     let mut options = Vec::new();
     let mut kept: Vec<&str> = Vec::new();
     let mut left = rest;
@@ -96,13 +96,13 @@ fn unknown(command: &Command, option: &str) -> String {
 }
 
 /// Next token of a line, and the rest.
-fn next_token(text: &str) -> Option<(Token<'_>, &str)> {
+fn next_token(text: &str) -> Option<(LineToken<'_>, &str)> {
     let text = text.trim_start();
     let first = text.chars().next()?;
     if let '"' | '\'' = first
         && let Some((end, unquoted)) = quoted(text, first)
     {
-        let token = Token {
+        let token = LineToken {
             raw: &text[..end],
             text: unquoted,
             is_quoted: true,
@@ -111,7 +111,7 @@ fn next_token(text: &str) -> Option<(Token<'_>, &str)> {
     }
     let end = text.find(char::is_whitespace).unwrap_or(text.len());
     let raw = &text[..end];
-    let token = Token {
+    let token = LineToken {
         raw,
         text: raw.to_owned(),
         is_quoted: false,

@@ -8,7 +8,7 @@ use ikigai_core::settings::{Approve, Rule};
 use ikigai_store::Agent;
 use serde_json::{Map, Value};
 
-use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed, near};
+use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed, name_suggestion};
 use crate::Worker;
 use crate::figures::shortened;
 
@@ -105,7 +105,7 @@ fn find<'a>(all: &'a [ToolSpec], name: &str) -> Result<&'a ToolSpec, Trouble> {
     if let Some(spec) = all.iter().find(|spec| spec.name == name) {
         return Ok(spec);
     }
-    let near = near::nearest(name, all.iter().map(|spec| spec.name.as_str()));
+    let near = name_suggestion::nearest(name, all.iter().map(|spec| spec.name.as_str()));
     let meant = near.first().map_or_else(
         || "/tools lists them".to_owned(),
         |near| format!("did you mean {near}?"),

@@ -2,7 +2,7 @@
 
 use ikigai_core::spelling::spell_out;
 use ikigai_core::{AgentId, Row, RowRef};
-use ikigai_providers::Wait;
+use ikigai_providers::RetryPause;
 use ikigai_store::MailId;
 
 use super::{Outcome, SummaryDraft};
@@ -25,7 +25,7 @@ pub enum UiEvent {
     /// The model begins to call this tool.
     Calling(String),
     /// The request failed and will be sent again after a pause.
-    Waiting(Wait),
+    Waiting(RetryPause),
     /// The answer starts again; discard the text received so far.
     Again,
     /// A call has begun to run.

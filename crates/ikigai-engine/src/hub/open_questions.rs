@@ -9,10 +9,10 @@ use crate::frontend::Question;
 
 /// The calls that wait for an answer in this process.
 #[derive(Default)]
-pub(crate) struct OpenQuestions(Mutex<HashMap<RowRef, Asker>>);
+pub(crate) struct OpenQuestions(Mutex<HashMap<RowRef, AskingAgent>>);
 
 /// The agent that asks about a call.
-struct Asker {
+struct AskingAgent {
     name: String,
     parent: AgentId,
     /// Hash of the exact call.
@@ -32,13 +32,13 @@ impl Drop for OpenQuestion {
 }
 
 impl OpenQuestions {
-    fn calls(&self) -> MutexGuard<'_, HashMap<RowRef, Asker>> {
+    fn calls(&self) -> MutexGuard<'_, HashMap<RowRef, AskingAgent>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds the question of a child of `parent`.
     pub(crate) fn add(self: &Arc<Self>, question: &Question, parent: AgentId) -> OpenQuestion {
-        let asker = Asker {
+        let asker = AskingAgent {
             name: question.agent.clone(),
             parent,
             hash: question.hash.clone(),
@@ -56,7 +56,8 @@ impl OpenQuestions {
         let Some(own) = calls.remove(&call) else {
             return Vec::new();
         };
-        let is_identical = |other: &Asker| (&other.parent, &other.hash) == (&own.parent, &own.hash);
+        let is_identical =
+            |other: &AskingAgent| (&other.parent, &other.hash) == (&own.parent, &own.hash);
         let taken = calls.extract_if(|_, other| is_identical(other));
         let mut taken: Vec<_> = taken.map(|(call, asker)| (call, asker.name)).collect();
         taken.sort_by(|one, other| one.1.cmp(&other.1));

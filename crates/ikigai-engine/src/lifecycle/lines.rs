@@ -1,6 +1,6 @@
 //! Typed lines: a message starts a turn, a command runs.
 
-use crate::commands::{Done, Followed, Line, dispatch, follow, parse, preview, store_merge};
+use crate::commands::{ChainOutcome, Done, Line, dispatch, follow, parse, preview, store_merge};
 use crate::frontend::{AgentJob, FrontEnd, MergePreview, Outcome, Stop};
 use crate::{EngineError, Worker};
 
@@ -20,8 +20,8 @@ impl Worker {
         let mut warned = carried.warned;
         let mut stopped = carried.stopped.clone();
         let followed = follow(self, line, carried, front).await?;
-        warned |= matches!(followed, Followed::Warned | Followed::Stopped(_));
-        if let Followed::Stopped(stop) = &followed {
+        warned |= matches!(followed, ChainOutcome::Warned | ChainOutcome::Stopped(_));
+        if let ChainOutcome::Stopped(stop) = &followed {
             stopped = Some(stop.clone());
         }
         let outcome = match followed.job() {

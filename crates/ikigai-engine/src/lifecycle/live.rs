@@ -327,9 +327,9 @@ async fn live(
             observer(agent, &name, &update);
         }
     };
-    let mut next = Next {
+    let mut next = NextWork {
         job,
-        ..Next::default()
+        ..NextWork::default()
     };
     loop {
         let front = FrontEnd::new(&mut requests, &mut tell);
@@ -377,7 +377,7 @@ async fn live(
         match worker.next_errand(&mut front).await {
             Ok(None) => {}
             Ok(Some(job)) => {
-                next = Next {
+                next = NextWork {
                     job: Some(job),
                     heard: front.take_waiting(),
                 };
@@ -401,13 +401,13 @@ async fn live(
 
 /// Next job of an agent.
 #[derive(Default)]
-struct Next {
+struct NextWork {
     job: Option<AgentJob>,
     /// Requests to handle during the job.
     heard: Vec<UserRequest>,
 }
 
-impl From<AgentJob> for Next {
+impl From<AgentJob> for NextWork {
     fn from(job: AgentJob) -> Self {
         Self {
             job: Some(job),
@@ -417,7 +417,7 @@ impl From<AgentJob> for Next {
 }
 
 /// Waits for the next job of an idle agent; none if it ends.
-async fn listen(worker: &mut Worker, front: &mut FrontEnd<'_>) -> Option<Next> {
+async fn listen(worker: &mut Worker, front: &mut FrontEnd<'_>) -> Option<NextWork> {
     let agent = worker.ledger.agent.state.agent();
     loop {
         let request = if worker.ledger.engine.hub.is_dismissed(agent) {
@@ -445,7 +445,7 @@ async fn listen(worker: &mut Worker, front: &mut FrontEnd<'_>) -> Option<Next> {
             }
             // The answer to a question of a stopped turn resumes the turn (E9d).
             answer @ UserRequest::Answer { .. } => {
-                return Some(Next {
+                return Some(NextWork {
                     job: Some(AgentJob::Resume),
                     heard: vec![answer],
                 });

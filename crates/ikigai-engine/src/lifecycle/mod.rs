@@ -6,7 +6,7 @@
 mod held_forks;
 mod lines;
 mod live;
-mod stopped;
+mod stopped_turns;
 mod submissions;
 
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::ledger::Ledger;
 use crate::{Engine, EngineError, Worker};
 
 pub use held_forks::HeldFork;
-pub use stopped::Stopped;
+pub use stopped_turns::Stopped;
 
 use self::live::start;
 

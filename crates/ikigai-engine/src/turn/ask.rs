@@ -7,14 +7,14 @@ use ikigai_core::path::Note;
 use ikigai_core::project::{project, rows_behind};
 use ikigai_core::{Event, Kind, Row, RowRef};
 use ikigai_providers::{
-    Answer, AnswerBlock, Delta, FailureKind, Model, ProviderError, Response, StopReason,
+    AnswerBlock, Delta, FailureKind, Model, ProviderError, Response, ResponseStream, StopReason,
 };
 use ikigai_store::{Agent, Effect};
 use tokio::time::{Instant, sleep_until};
 
 use super::draft::Draft;
 use super::queue::withdrawn;
-use super::{Step, Turn, failed_report};
+use super::{Turn, TurnStep, failed_report};
 use crate::calls::OpenCall;
 use crate::environment::CrashPoint;
 use crate::frontend::{FrontEnd, Outcome, Stop, UiEvent};
@@ -35,7 +35,7 @@ impl Worker {
         &mut self,
         turn: &mut Turn,
         front: &mut FrontEnd<'_>,
-    ) -> Result<Step, EngineError> {
+    ) -> Result<TurnStep, EngineError> {
         if turn.requests >= self.ledger.engine.limits.requests {
             let text = format!("the model was asked {} times in one turn", turn.requests);
             let limit = failure(Category::Limit, &text, None, 1);
@@ -74,7 +74,7 @@ impl Worker {
             && !draft.is_stored()
             && self.shrink_window(turn, error, front)
         {
-            return Ok(Step::Ask);
+            return Ok(TurnStep::Ask);
         }
         turn.overflowed = false;
         if let Some(omitted) = self.refused_item(turn, &ending) {
@@ -90,7 +90,7 @@ impl Worker {
                 .await?;
             self.ledger.crash_point(CrashPoint::AfterFailureStored);
             front.told(rows);
-            return Ok(Step::Ask);
+            return Ok(TurnStep::Ask);
         }
         let taken = match &ending {
             Ending::Stopped(stop) => self.taken_back(stop, front).await?,
@@ -108,9 +108,9 @@ impl Worker {
             front.tell(UiEvent::Warning(text.to_owned()));
         }
         match outcome {
-            Outcome::Completed if !calls.is_empty() => Ok(Step::RunTools(calls)),
+            Outcome::Completed if !calls.is_empty() => Ok(TurnStep::RunTools(calls)),
             Outcome::Completed => self.answered_all(turn, front).await,
-            outcome => Ok(Step::Done(outcome)),
+            outcome => Ok(TurnStep::Done(outcome)),
         }
     }
 
@@ -119,7 +119,7 @@ impl Worker {
         &mut self,
         turn: &mut Turn,
         front: &mut FrontEnd<'_>,
-    ) -> Result<Step, EngineError> {
+    ) -> Result<TurnStep, EngineError> {
         let stop = match self.await_summary(front).await? {
             Some(stop) => Some(stop),
             None => self.hear(front).await?,
@@ -132,22 +132,22 @@ impl Worker {
                     .await?;
                 front.hand_back(taken);
             }
-            return Ok(Step::Done(Outcome::Completed));
+            return Ok(TurnStep::Done(Outcome::Completed));
         }
         if !self.take_in_queued(front).await? {
-            return Ok(Step::Done(Outcome::Completed));
+            return Ok(TurnStep::Done(Outcome::Completed));
         }
         turn.starts = true;
         turn.requests = 0;
         turn.calls = 0;
         turn.deadline = Instant::now() + self.ledger.engine.limits.time;
         self.begin_turn(turn, front).await?;
-        Ok(Step::Ask)
+        Ok(TurnStep::Ask)
     }
 
     async fn stream(
         &mut self,
-        answer: &mut dyn Answer,
+        answer: &mut dyn ResponseStream,
         deadline: Instant,
         draft: &mut Draft,
         front: &mut FrontEnd<'_>,
@@ -382,7 +382,7 @@ fn is_empty(answer: &Response) -> bool {
 }
 
 /// Lets an answer go. A task reads the rest of a finished one, so that its connection is kept.
-pub(super) fn release(answer: Box<dyn Answer>) {
+pub(super) fn release(answer: Box<dyn ResponseStream>) {
     if let Some(rest) = answer.into_rest() {
         tokio::spawn(rest);
     }

@@ -11,15 +11,15 @@ use ikigai_store::{Effect, RunEffect, RunId};
 use ikigai_tools::output::present_within;
 use ikigai_tools::permission::Decision;
 use ikigai_tools::process::OutputListener;
-use ikigai_tools::{Confinement, Context, Ending, Given, Output, Prepared, Touches};
+use ikigai_tools::{CallContext, CallEnding, Confinement, Given, Output, Prepared, Touches};
 use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::deed::{BROKE_DOWN, GRACE, carry_out};
 use super::queue::withdrawn;
-use super::{Step, Turn, failed_report};
+use super::tool_run::{BROKE_DOWN, GRACE, carry_out};
+use super::{Turn, TurnStep, failed_report};
 use crate::calls::{Came, OpenCall, close};
 use crate::environment::{CrashPoint, cookie_of};
 use crate::family::Wait;
@@ -80,7 +80,7 @@ impl Worker {
         turn: &mut Turn,
         open: Vec<OpenCall>,
         front: &mut FrontEnd<'_>,
-    ) -> Result<Step, EngineError> {
+    ) -> Result<TurnStep, EngineError> {
         turn.calls += open.len();
         self.share_results(turn, open.len());
         if turn.calls > self.ledger.engine.limits.calls {
@@ -152,7 +152,7 @@ impl Worker {
             return self.stop_here(&stop, front).await;
         }
         self.take_in_queued(front).await?;
-        Ok(Step::Ask)
+        Ok(TurnStep::Ask)
     }
 
     /// Decides what is to be done with a call; one that cannot or may not run is answered at once.
@@ -273,7 +273,7 @@ impl Worker {
             EffectClass::Execute => self.ledger.engine.confinement(place, freedom),
             _ => Confinement::None,
         };
-        let context = Context {
+        let context = CallContext {
             place: place.clone(),
             stop: stop.clone(),
             given,
@@ -340,8 +340,8 @@ impl Worker {
             None => None,
         };
         let verdict = match output.ending {
-            Ending::Ran => Verdict::Ran,
-            Ending::Stopped => Verdict::Interrupted,
+            CallEnding::Ran => Verdict::Ran,
+            CallEnding::Stopped => Verdict::Interrupted,
         };
         let came = Came {
             output: presented.text,
@@ -361,7 +361,7 @@ impl Worker {
         mut round: Round,
         stop: &Stop,
         front: &mut FrontEnd<'_>,
-    ) -> Result<Step, EngineError> {
+    ) -> Result<TurnStep, EngineError> {
         for call in &round.calls {
             match &call.stage {
                 Stage::Running { stop, .. } => stop.cancel(),
@@ -414,7 +414,7 @@ impl Worker {
         self.ledger.crash_point(CrashPoint::AfterStopStored);
         front.told(rows);
         front.hand_back(taken);
-        Ok(Step::Done(outcome))
+        Ok(TurnStep::Done(outcome))
     }
 }
 

@@ -6,7 +6,6 @@ mod ask;
 mod calls;
 mod compact;
 mod context_budget;
-mod deed;
 mod draft;
 mod interpreter;
 mod other_agents;
@@ -16,6 +15,7 @@ mod queue;
 mod records;
 mod settle;
 mod summary_edit;
+mod tool_run;
 mod worker;
 
 pub(crate) use compact::{Summary, Written};
@@ -46,7 +46,7 @@ use crate::tools::Toolset;
 use crate::{EngineError, mentions, window};
 
 /// What a turn does next. Between two steps everything is stored.
-enum Step {
+enum TurnStep {
     /// The model is asked.
     Ask,
     /// These calls of its answer are run.
@@ -87,7 +87,7 @@ impl Worker {
         front: &mut FrontEnd<'_>,
     ) -> Result<Outcome, EngineError> {
         let turn = self.store_message(text, None, front).await?;
-        self.go(turn, Step::Ask, front).await
+        self.go(turn, TurnStep::Ask, front).await
     }
 
     /// Stores a submitted message and has it answered.
@@ -103,7 +103,7 @@ impl Worker {
         match self.store_message(line, Some(*at), front).await {
             Ok(turn) => {
                 front.tell(UiEvent::Received(*id));
-                self.go(turn, Step::Ask, front).await
+                self.go(turn, TurnStep::Ask, front).await
             }
             Err(error) => {
                 let is_over = matches!(&error, EngineError::Commit(CommitError::Fenced { .. }));
@@ -179,7 +179,7 @@ impl Worker {
     ) -> Result<Outcome, EngineError> {
         self.tell_settled(front).await?;
         let turn = self.prepare_turn().await?;
-        self.go(turn, Step::Ask, front).await
+        self.go(turn, TurnStep::Ask, front).await
     }
 
     /// Takes the agent's mail in and answers it.
@@ -234,9 +234,9 @@ impl Worker {
         turn.starts = false;
         let open = self.ledger.open_calls().await?;
         let first = if open.is_empty() {
-            Step::Ask
+            TurnStep::Ask
         } else {
-            Step::RunTools(open)
+            TurnStep::RunTools(open)
         };
         self.go(turn, first, front).await
     }
@@ -321,7 +321,7 @@ impl Worker {
     async fn go(
         &mut self,
         mut turn: Turn,
-        first: Step,
+        first: TurnStep,
         front: &mut FrontEnd<'_>,
     ) -> Result<Outcome, EngineError> {
         self.unsettled = true;
@@ -375,13 +375,13 @@ impl Worker {
     async fn steps(
         &mut self,
         mut turn: Turn,
-        first: Step,
+        first: TurnStep,
         front: &mut FrontEnd<'_>,
     ) -> Result<Outcome, EngineError> {
         let mut step = first;
         loop {
             step = match step {
-                Step::Ask => {
+                TurnStep::Ask => {
                     while let Some(waiting) = front.at_break.pop_front() {
                         self.interpreter.run(self, waiting, front).await;
                     }
@@ -395,8 +395,8 @@ impl Worker {
                         None => self.ask(&mut turn, front).await?,
                     }
                 }
-                Step::RunTools(calls) => self.run_tools(&mut turn, calls, front).await?,
-                Step::Done(outcome) => return Ok(outcome),
+                TurnStep::RunTools(calls) => self.run_tools(&mut turn, calls, front).await?,
+                TurnStep::Done(outcome) => return Ok(outcome),
             };
         }
     }
@@ -437,7 +437,7 @@ impl Worker {
         events: Vec<Event>,
         text: String,
         front: &mut FrontEnd<'_>,
-    ) -> Result<Step, EngineError> {
+    ) -> Result<TurnStep, EngineError> {
         let outcome = Outcome::Failed(text);
         let report = failed_report(&outcome);
         self.ledger.crash_point(CrashPoint::BeforeFailureStored);
@@ -447,7 +447,7 @@ impl Worker {
             .await?;
         self.ledger.crash_point(CrashPoint::AfterFailureStored);
         front.told(rows);
-        Ok(Step::Done(outcome))
+        Ok(TurnStep::Done(outcome))
     }
 
     /// The row that tells why a turn is stopped, and how it ends by that.
@@ -462,7 +462,7 @@ impl Worker {
         &mut self,
         stop: &Stop,
         front: &mut FrontEnd<'_>,
-    ) -> Result<Step, EngineError> {
+    ) -> Result<TurnStep, EngineError> {
         let taken = self.taken_back(stop, front).await?;
         let (event, outcome) = self.stopped_by(stop);
         let report = failed_report(&outcome);
@@ -474,7 +474,7 @@ impl Worker {
         self.ledger.crash_point(CrashPoint::AfterStopStored);
         front.told(rows);
         front.hand_back(taken);
-        Ok(Step::Done(outcome))
+        Ok(TurnStep::Done(outcome))
     }
 }
 

@@ -8,7 +8,9 @@ use ikigai_core::EffectClass;
 use ikigai_core::project::{ToolFacts, ToolSpec};
 use ikigai_providers::AnswerBlock;
 use ikigai_testkit::Step;
-use ikigai_tools::{BadArguments, Context, Ending, Output, Place, Prepared, Run, Tool, Touches};
+use ikigai_tools::{
+    BadArguments, CallContext, CallEnding, Output, Place, Prepared, Run, Tool, Touches,
+};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -222,7 +224,7 @@ fn touches(wanted: &Value, place: &Place) -> Touches {
     touches
 }
 
-async fn carry_out(wanted: Value, label: String, diary: Diary, context: Context) -> Output {
+async fn carry_out(wanted: Value, label: String, diary: Diary, context: CallContext) -> Output {
     diary.note(Moment::Began(label.clone()));
     let time = Duration::from_millis(wanted["millis"].as_u64().unwrap_or_default());
     let that = wanted["that"].as_str().unwrap_or_default();
@@ -234,7 +236,7 @@ async fn carry_out(wanted: Value, label: String, diary: Diary, context: Context)
         () = context.stop.cancelled() => {
             diary.note(Moment::Stopped(label.clone()));
             return Output {
-                ending: Ending::Stopped,
+                ending: CallEnding::Stopped,
                 ..Output::failed(format!("{label} so far"))
             };
         }

@@ -17,7 +17,7 @@ use crate::fakes::{Deed, Diary, KEY, KEY_HERE, call, calling};
 use crate::support::{TestJob, World, attended, say};
 
 fn with_real_tools() -> World {
-    World::with_tools(builtin::all(process::Environment::default()))
+    World::with_tools(builtin::all(process::ChildEnvironment::default()))
 }
 
 /// An agent that may do everything in a directory.
@@ -159,7 +159,7 @@ async fn wrote_last(world: &World, id: AgentId) -> (String, Micros) {
 async fn a_long_output_is_kept_in_a_blob_that_can_be_paged() {
     let diary = Diary::default();
     let mut tools = diary.tools();
-    tools.extend(builtin::all(process::Environment::default()));
+    tools.extend(builtin::all(process::ChildEnvironment::default()));
     let world = World::with_tools(tools);
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();

@@ -271,7 +271,7 @@ async fn provider_failure_is_an_event_and_repeatable() {
 async fn retry_rewinds_to_last_user_row_and_sends() {
     let directory = tempfile::tempdir().unwrap();
     let world = World::with_tools(ikigai_tools::builtin::all(
-        ikigai_tools::process::Environment::default(),
+        ikigai_tools::process::ChildEnvironment::default(),
     ));
     let workdir = directory.path().to_str().unwrap();
     let mut worker = world.engine.create_root(workdir, workdir).await.unwrap();

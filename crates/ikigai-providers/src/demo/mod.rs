@@ -15,10 +15,10 @@ use ikigai_core::settings::ModelChoice;
 use ikigai_core::summary::{SUMMARY_PROMPT, SUMMARY_REQUEST};
 
 use crate::{
-    Answer, AnswerBlock, BoxFuture, Delta, FailureKind, Model, Models, NoModel, ProviderError,
-    Response, StopReason, Wait,
+    AnswerBlock, BoxFuture, Delta, FailureKind, Model, Models, NoModel, ProviderError, Response,
+    ResponseStream, RetryPause, StopReason,
 };
-use rules::{Ask, Step};
+use rules::{Ask, DemoStep};
 
 /// Pause between words of a slow response.
 const SLOW_PAUSE: Duration = Duration::from_millis(50);
@@ -89,9 +89,9 @@ impl Model for Demo {
         Some(0)
     }
 
-    fn answer(&self, request: Request, _conversation: &str) -> Box<dyn Answer> {
+    fn answer(&self, request: Request, _conversation: &str) -> Box<dyn ResponseStream> {
         let ask = Ask::of(&request);
-        let mut script = Script::default();
+        let mut script = DemoAnswer::default();
         let is_summary = request.system.as_deref() == Some(SUMMARY_PROMPT)
             || ask.said.starts_with(SUMMARY_REQUEST);
         let steps = if is_summary {
@@ -112,21 +112,21 @@ impl Model for Demo {
 
 /// Deltas of a scripted response.
 #[derive(Default)]
-struct Script {
+struct DemoAnswer {
     deltas: VecDeque<Result<Delta, ProviderError>>,
     blocks: Vec<AnswerBlock>,
     failed: bool,
 }
 
-impl Script {
-    fn add(&mut self, step: Step) {
+impl DemoAnswer {
+    fn add(&mut self, step: DemoStep) {
         match step {
-            Step::Say(text) => {
+            DemoStep::Say(text) => {
                 self.deltas
                     .extend(words(&text).into_iter().map(Delta::Text).map(Ok));
                 self.blocks.push(AnswerBlock::Text { text, item: None });
             }
-            Step::Think(text) => {
+            DemoStep::Think(text) => {
                 self.deltas
                     .extend(words(&text).into_iter().map(Delta::Thinking).map(Ok));
                 // A scripted thought has a scripted signature, so that it is sent back like any
@@ -134,7 +134,7 @@ impl Script {
                 let payload = Some(format!("demo:{}", text.len()));
                 self.blocks.push(AnswerBlock::Thinking { text, payload });
             }
-            Step::Call { tool, arguments } => {
+            DemoStep::Call { tool, arguments } => {
                 self.deltas.push_back(Ok(Delta::Call(tool.clone())));
                 self.blocks.push(AnswerBlock::Call {
                     id: None,
@@ -143,9 +143,9 @@ impl Script {
                     item: None,
                 });
             }
-            Step::Stumble(message) => {
+            DemoStep::Stumble(message) => {
                 let error = ProviderError::new(FailureKind::Unavailable, message);
-                self.deltas.push_back(Ok(Delta::Waiting(Wait {
+                self.deltas.push_back(Ok(Delta::Waiting(RetryPause {
                     error,
                     attempt: 2,
                     attempts: 6,
@@ -154,7 +154,7 @@ impl Script {
                 self.deltas.push_back(Ok(Delta::Again));
                 self.blocks.clear();
             }
-            Step::Fail(message) => {
+            DemoStep::Fail(message) => {
                 let error = ProviderError::new(FailureKind::Unavailable, message);
                 self.deltas.push_back(Err(error));
                 self.failed = true;
@@ -214,7 +214,7 @@ struct Scripted {
     pause: Option<Duration>,
 }
 
-impl Answer for Scripted {
+impl ResponseStream for Scripted {
     fn next(&mut self) -> BoxFuture<'_, Option<Result<Delta, ProviderError>>> {
         Box::pin(async move {
             let again = matches!(self.deltas.front(), Some(Ok(Delta::Again)));

@@ -16,7 +16,7 @@ const SUMMARISED_CHARACTERS: usize = 30;
 
 /// One step of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum DemoStep {
     /// Writes this text.
     Say(String),
     /// Thinks this.
@@ -34,7 +34,7 @@ struct Rule {
     /// Words that must all be in the message.
     words: &'static [&'static str],
     /// Makes the response from the message and the results since.
-    answer: fn(&Ask) -> Vec<Step>,
+    answer: fn(&Ask) -> Vec<DemoStep>,
 }
 
 /// The table. Rules that call tools apply only if the request has these tools.
@@ -223,7 +223,7 @@ fn texts(message: &Message) -> impl Iterator<Item = &str> {
 }
 
 /// Makes the response.
-pub(super) fn answer(ask: &Ask) -> Vec<Step> {
+pub(super) fn answer(ask: &Ask) -> Vec<DemoStep> {
     let rule = RULES
         .iter()
         .find(|rule| rule.words.iter().all(|word| ask.has(word)));
@@ -234,7 +234,7 @@ pub(super) fn answer(ask: &Ask) -> Vec<Step> {
         None => repeat(ask),
     };
     let missing = steps.iter().find_map(|step| match step {
-        Step::Call { tool, .. } if !ask.is_given(tool) => Some(tool.clone()),
+        DemoStep::Call { tool, .. } if !ask.is_given(tool) => Some(tool.clone()),
         _ => None,
     });
     match missing {
@@ -248,7 +248,7 @@ pub(super) fn answer(ask: &Ask) -> Vec<Step> {
 /// Summarises a conversation in text form: its length, and the start of each user message.
 ///
 /// Fails if the instructions ask for it.
-pub(super) fn summarise(ask: &Ask) -> Vec<Step> {
+pub(super) fn summarise(ask: &Ask) -> Vec<DemoStep> {
     let (told, wishes) = ask
         .said
         .rsplit_once("</conversation>")
@@ -274,7 +274,7 @@ pub(super) fn summarise(ask: &Ask) -> Vec<Step> {
     ))]
 }
 
-fn read_mail(ask: &Ask) -> Vec<Step> {
+fn read_mail(ask: &Ask) -> Vec<DemoStep> {
     let messages = ask.request.messages.iter().rev();
     let latest = messages.take_while(|message| message.role == Role::User);
     let mail = latest.flat_map(texts).filter(|text| text.starts_with(MAIL));
@@ -282,38 +282,38 @@ fn read_mail(ask: &Ask) -> Vec<Step> {
     vec![say(format!("I have read this:\n{}", mail.join("\n")))]
 }
 
-fn say(text: impl Into<String>) -> Step {
-    Step::Say(text.into())
+fn say(text: impl Into<String>) -> DemoStep {
+    DemoStep::Say(text.into())
 }
 
-fn call(tool: &str, arguments: &Value) -> Step {
-    Step::Call {
+fn call(tool: &str, arguments: &Value) -> DemoStep {
+    DemoStep::Call {
         tool: tool.to_owned(),
         arguments: arguments.to_string(),
     }
 }
 
-fn fail(_: &Ask) -> Vec<Step> {
-    vec![Step::Fail(
+fn fail(_: &Ask) -> Vec<DemoStep> {
+    vec![DemoStep::Fail(
         "the demo model fails because it was asked to".to_owned(),
     )]
 }
 
-fn stumble(_: &Ask) -> Vec<Step> {
+fn stumble(_: &Ask) -> Vec<DemoStep> {
     vec![
         say("This is lost, "),
-        Step::Stumble("the demo model fails once because it was asked to".to_owned()),
+        DemoStep::Stumble("the demo model fails once because it was asked to".to_owned()),
         say("The first try failed, this is the second."),
     ]
 }
 
-fn count(ask: &Ask) -> Vec<Step> {
+fn count(ask: &Ask) -> Vec<DemoStep> {
     let numbers = 1..=ask.number().unwrap_or(10).min(MOST_COUNTED);
     let numbers: Vec<_> = numbers.map(|number| number.to_string()).collect();
     vec![say(numbers.join(" "))]
 }
 
-fn recite(ask: &Ask) -> Vec<Step> {
+fn recite(ask: &Ask) -> Vec<DemoStep> {
     let of_user = ask
         .request
         .messages
@@ -336,9 +336,9 @@ fn recite(ask: &Ask) -> Vec<Step> {
     ))]
 }
 
-fn think(ask: &Ask) -> Vec<Step> {
+fn think(ask: &Ask) -> Vec<DemoStep> {
     vec![
-        Step::Think(format!(
+        DemoStep::Think(format!(
             "The message has {} words. I am scripted, so that is all.",
             ask.said.split_whitespace().count()
         )),
@@ -346,7 +346,7 @@ fn think(ask: &Ask) -> Vec<Step> {
     ]
 }
 
-fn list_rust_files(ask: &Ask) -> Vec<Step> {
+fn list_rust_files(ask: &Ask) -> Vec<DemoStep> {
     if ask.round == 0 {
         let glob = call("glob", &json!({ "pattern": "**/*.rs" }));
         return vec![say("I look for them."), glob];
@@ -359,14 +359,14 @@ fn list_rust_files(ask: &Ask) -> Vec<Step> {
     vec![say(format!("The answer of `glob` names {files}."))]
 }
 
-fn fix_the_test(ask: &Ask) -> Vec<Step> {
+fn fix_the_test(ask: &Ask) -> Vec<DemoStep> {
     match ask.round {
         0 => vec![
             say("First I run the tests."),
             call("bash", &json!({ "command": "cargo test" })),
         ],
         1 => vec![
-            Step::Think("I look at what the tests said and at the sources.".to_owned()),
+            DemoStep::Think("I look at what the tests said and at the sources.".to_owned()),
             call("grep", &json!({ "pattern": "panicked|FAILED" })),
             call("glob", &json!({ "pattern": "**/*.rs" })),
         ],
@@ -380,7 +380,7 @@ fn fix_the_test(ask: &Ask) -> Vec<Step> {
 ///
 /// If they are to count files of directories, it first finds these, waits for the helpers, and adds
 /// up their results.
-fn fork_helpers(ask: &Ask) -> Vec<Step> {
+fn fork_helpers(ask: &Ask) -> Vec<DemoStep> {
     let helpers = ask
         .words
         .iter()
@@ -462,7 +462,7 @@ fn files_said(line: &str) -> Option<u32> {
 }
 
 /// Counts the files of a directory.
-fn count_files(ask: &Ask) -> Vec<Step> {
+fn count_files(ask: &Ask) -> Vec<DemoStep> {
     let directory = ask.object();
     if ask.round == 0 {
         let glob = json!({ "pattern": "**/*", "path": directory });
@@ -484,7 +484,7 @@ fn count_files(ask: &Ask) -> Vec<Step> {
 }
 
 /// Counts lines that look like Rust test attributes.
-fn count_tests(ask: &Ask) -> Vec<Step> {
+fn count_tests(ask: &Ask) -> Vec<DemoStep> {
     if ask.round == 0 {
         let grep = json!({ "pattern": r"#\[(\w+::)?test", "glob": "**/*.rs" });
         return vec![call("grep", &grep)];
@@ -501,14 +501,14 @@ fn count_tests(ask: &Ask) -> Vec<Step> {
     vec![say(format!("{tests} in the Rust files here."))]
 }
 
-fn ask_to_push(ask: &Ask) -> Vec<Step> {
+fn ask_to_push(ask: &Ask) -> Vec<DemoStep> {
     if ask.round == 0 {
         return vec![call("bash", &json!({ "command": "git push" }))];
     }
     vec![say(format!("The tool said: {}", ask.last_result()))]
 }
 
-fn run_a_command(ask: &Ask) -> Vec<Step> {
+fn run_a_command(ask: &Ask) -> Vec<DemoStep> {
     if ask.round == 0 {
         return vec![call("bash", &json!({ "command": ask.command() }))];
     }
@@ -516,7 +516,7 @@ fn run_a_command(ask: &Ask) -> Vec<Step> {
 }
 
 /// Reads all named files in parallel.
-fn read_a_file(ask: &Ask) -> Vec<Step> {
+fn read_a_file(ask: &Ask) -> Vec<DemoStep> {
     let read = |path: &str| call("file_read", &json!({ "file_path": path }));
     let files = ask.files();
     if ask.round == 0 {
@@ -535,7 +535,7 @@ fn read_a_file(ask: &Ask) -> Vec<Step> {
 }
 
 /// Writes a file of some lines, and changes one of them on request.
-fn create_a_file(ask: &Ask) -> Vec<Step> {
+fn create_a_file(ask: &Ask) -> Vec<DemoStep> {
     let Some(file) = ask.files().first().copied() else {
         return vec![say("Tell me the name of the file, such as notes.txt.")];
     };
@@ -574,11 +574,11 @@ fn place_of(word: &str, words: &[&str]) -> Option<usize> {
         .map(|index| index + 1)
 }
 
-fn greet(ask: &Ask) -> Vec<Step> {
+fn greet(ask: &Ask) -> Vec<DemoStep> {
     vec![say(format!("Hello. {}", what_it_is(ask)))]
 }
 
-fn repeat(ask: &Ask) -> Vec<Step> {
+fn repeat(ask: &Ask) -> Vec<DemoStep> {
     vec![say(format!(
         "You said: {}\n\n{}",
         ask.said,

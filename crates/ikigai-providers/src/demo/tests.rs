@@ -6,7 +6,7 @@ use ikigai_core::project::{ToolFacts, ToolSpec};
 use ikigai_core::summary::{SummaryChunks, summary_message};
 use serde_json::json;
 
-use super::rules::{Ask, Step, answer, summarise};
+use super::rules::{Ask, DemoStep, answer, summarise};
 
 fn request(messages: Vec<Message>, tools: &[&str]) -> Request {
     let tool = |name: &&str| ToolSpec {
@@ -26,9 +26,9 @@ fn said(text: &str) -> Message {
     Message::text(Role::User, text)
 }
 
-fn tools_called(steps: &[Step]) -> Vec<&str> {
+fn tools_called(steps: &[DemoStep]) -> Vec<&str> {
     let called = steps.iter().filter_map(|step| match step {
-        Step::Call { tool, .. } => Some(tool.as_str()),
+        DemoStep::Call { tool, .. } => Some(tool.as_str()),
         _ => None,
     });
     called.collect()
@@ -63,7 +63,7 @@ fn a_tool_that_was_not_given_is_not_called() {
     let steps = answer(&Ask::of(&request));
 
     let words = "I would call the tool `bash` now, but I was not given it.";
-    assert_eq!(steps, [Step::Say(words.to_owned())]);
+    assert_eq!(steps, [DemoStep::Say(words.to_owned())]);
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn with_tools(said: &str, results: &[&str]) -> Request {
 fn calls(request: &Request) -> Vec<(String, String)> {
     let steps = answer(&Ask::of(request));
     let calls = steps.into_iter().filter_map(|step| match step {
-        Step::Call { tool, arguments } => Some((tool, arguments)),
+        DemoStep::Call { tool, arguments } => Some((tool, arguments)),
         _ => None,
     });
     calls.collect()
@@ -197,7 +197,7 @@ fn it_counts_one_file_as_one() {
 
     for (said, result, expected) in cases {
         let steps = answer(&Ask::of(&with_tools(said, &[result])));
-        assert_eq!(steps, [Step::Say(expected.to_owned())], "{said}");
+        assert_eq!(steps, [DemoStep::Say(expected.to_owned())], "{said}");
     }
 }
 
@@ -205,14 +205,17 @@ fn it_counts_one_file_as_one() {
 fn notes_before_a_message_are_no_order_and_a_failure_is_not_counted() {
     let noted = "[The user went back. Files that are NOT restored: a.txt +4 −1.]\n\ncount to 3";
     let steps = answer(&Ask::of(&with_tools(noted, &[])));
-    assert_eq!(steps, [Step::Say("1 2 3".to_owned())]);
+    assert_eq!(steps, [DemoStep::Say("1 2 3".to_owned())]);
 
     let mut request = with_tools("count the files in src", &[]);
     let failed = Message::tool_result("0", "`src` is not a directory", true);
     request.messages.push(Message::tool_call("0", "x", "{}"));
     request.messages.push(failed);
     let words = "The tool said: `src` is not a directory";
-    assert_eq!(answer(&Ask::of(&request)), [Step::Say(words.to_owned())]);
+    assert_eq!(
+        answer(&Ask::of(&request)),
+        [DemoStep::Say(words.to_owned())]
+    );
 }
 
 /// It counts what the user said and quotes the newest, or fails at a wish, in both forms.
@@ -234,7 +237,7 @@ fn a_summary_counts_and_quotes() {
     };
     let both = |wishes| [as_text(wishes), as_sent(wishes)];
     for request in both(None) {
-        let [Step::Say(text)] = &summarise(&Ask::of(&request))[..] else {
+        let [DemoStep::Say(text)] = &summarise(&Ask::of(&request))[..] else {
             panic!("it says something")
         };
         assert!(
@@ -245,6 +248,6 @@ fn a_summary_counts_and_quotes() {
     }
     for request in both(Some("fail")) {
         let written = summarise(&Ask::of(&request));
-        assert!(matches!(written[..], [Step::Fail(_)]));
+        assert!(matches!(written[..], [DemoStep::Fail(_)]));
     }
 }

@@ -46,7 +46,7 @@ const VAGUE_WORDS: &[(&str, FailureKind)] = &[
 
 /// Reads the body of a refusal into an error that already has its status and kind.
 pub(crate) fn explain(body: &Value, error: &mut ProviderError) {
-    let Some(words) = Words::of(body) else {
+    let Some(words) = RefusalText::of(body) else {
         return;
     };
     error.kind = words.kind(error.status.is_some()).unwrap_or(error.kind);
@@ -65,7 +65,7 @@ pub(crate) fn in_stream(body: &Value) -> ProviderError {
         FailureKind::Unavailable,
         "the provider reported an error without saying which",
     );
-    if let Some(status) = Words::of(body).and_then(|words| words.status) {
+    if let Some(status) = RefusalText::of(body).and_then(|words| words.status) {
         error.kind = kind_of_status(status);
     }
     explain(body, &mut error);
@@ -87,7 +87,7 @@ pub(crate) fn cut_off() -> ProviderError {
 
 /// Message and codes of a refusal.
 #[derive(Default)]
-struct Words {
+struct RefusalText {
     message: Option<String>,
     /// Code, then type, if they are words.
     named: Vec<String>,
@@ -96,7 +96,7 @@ struct Words {
     parameter: Option<String>,
 }
 
-impl Words {
+impl RefusalText {
     /// Returns the words of a body, if it has any.
     fn of(body: &Value) -> Option<Self> {
         // Some gateways wrap the object in a list.

@@ -90,14 +90,14 @@ pub fn without(schema: &Value, forbidden: &[&str]) -> Value {
         .filter(|(key, _)| !forbidden.contains(&key.as_str()));
     let kept = kept.map(|(key, value)| {
         let value = match (place_of(key), value) {
-            (Place::Schema, value) => without(value, forbidden),
-            (Place::Map, Value::Object(map)) => {
+            (KeywordValue::Schema, value) => without(value, forbidden),
+            (KeywordValue::Map, Value::Object(map)) => {
                 let inner = map
                     .iter()
                     .map(|(name, inner)| (name.clone(), without(inner, forbidden)));
                 Value::Object(inner.collect())
             }
-            (Place::List, Value::Array(list)) => {
+            (KeywordValue::List, Value::Array(list)) => {
                 Value::Array(list.iter().map(|inner| without(inner, forbidden)).collect())
             }
             (_, value) => value.clone(),
@@ -108,14 +108,14 @@ pub fn without(schema: &Value, forbidden: &[&str]) -> Value {
 }
 
 /// Type of a keyword's value.
-enum Place {
+enum KeywordValue {
     Schema,
     Map,
     List,
     Plain,
 }
 
-fn place_of(keyword: &str) -> Place {
+fn place_of(keyword: &str) -> KeywordValue {
     match keyword {
         "items"
         | "additionalProperties"
@@ -124,12 +124,12 @@ fn place_of(keyword: &str) -> Place {
         | "propertyNames"
         | "if"
         | "then"
-        | "else" => Place::Schema,
+        | "else" => KeywordValue::Schema,
         "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" => {
-            Place::Map
+            KeywordValue::Map
         }
-        "anyOf" | "oneOf" | "allOf" | "prefixItems" => Place::List,
-        _ => Place::Plain,
+        "anyOf" | "oneOf" | "allOf" | "prefixItems" => KeywordValue::List,
+        _ => KeywordValue::Plain,
     }
 }
 

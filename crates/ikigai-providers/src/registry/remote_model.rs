@@ -15,8 +15,8 @@ use crate::credentials::CredentialsError;
 use crate::dialect::{Dialect, Order, Quirks};
 use crate::key_command::{COMMAND_DEADLINE, KeyCommand};
 use crate::retry::Policy;
-use crate::transport::{Call, Client, content_limit, longest_silence, send};
-use crate::{Answer, BoxFuture, Delta, FailureKind, Model, ProviderError};
+use crate::transport::{Client, PreparedRequest, content_limit, longest_silence, send};
+use crate::{BoxFuture, Delta, FailureKind, Model, ProviderError, ResponseStream};
 
 /// Source of a provider's key.
 #[derive(Clone)]
@@ -108,7 +108,7 @@ impl Model for RemoteModel {
         self.spec.as_ref()?.cost_nano_usd(usage)
     }
 
-    fn answer(&self, request: Request, conversation: &str) -> Box<dyn Answer> {
+    fn answer(&self, request: Request, conversation: &str) -> Box<dyn ResponseStream> {
         let key = match &self.reachable.key {
             None => Start::Send(None),
             Some(KeySource::Known(key)) => Start::Send(Some(key.clone())),
@@ -117,7 +117,7 @@ impl Model for RemoteModel {
                 Start::Key(Box::pin(async move { command.key().await }))
             }
         };
-        let mut located = Located {
+        let mut located = RefusalLocator {
             start: key,
             model: self.clone(),
             conversation: conversation.to_owned(),
@@ -134,9 +134,9 @@ impl RemoteModel {
         request: &Request,
         conversation: &str,
         key: Option<&SecretString>,
-    ) -> Box<dyn Answer> {
+    ) -> Box<dyn ResponseStream> {
         let Reachable { dialect, base, .. } = &self.reachable;
-        let call = Call {
+        let call = PreparedRequest {
             url: dialect.endpoint(base, &self.name),
             headers: self.reachable.headers(key),
             body: dialect
@@ -157,20 +157,20 @@ enum Start {
     /// The request can be sent with this key.
     Send(Option<SecretString>),
     /// The response is running.
-    Answer(Box<dyn Answer>),
+    Answer(Box<dyn ResponseStream>),
     /// There is no key, and the caller got the error.
     Failed,
 }
 
 /// A response whose refusal names a message of the request instead of the wire.
-struct Located {
+struct RefusalLocator {
     start: Start,
     model: RemoteModel,
     conversation: String,
     request: Request,
 }
 
-impl Located {
+impl RefusalLocator {
     /// Sends the request, if its key is known.
     fn send(&mut self) {
         if let Start::Send(key) = &self.start {
@@ -208,7 +208,7 @@ impl Located {
     }
 }
 
-impl Answer for Located {
+impl ResponseStream for RefusalLocator {
     fn next(&mut self) -> BoxFuture<'_, Option<Result<Delta, ProviderError>>> {
         Box::pin(self.next_delta())
     }

@@ -23,12 +23,12 @@ pub struct Client {
     deadlines: Deadlines,
     /// File of additional trusted certificates.
     trusted: Option<PathBuf>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedClient>,
 }
 
 /// Clients, built once. Errors are stored too: a retry would fail again.
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedClient {
     local: OnceLock<Result<reqwest::Client, String>>,
     remote: OnceLock<Result<reqwest::Client, String>>,
 }

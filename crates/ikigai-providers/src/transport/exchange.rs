@@ -17,8 +17,10 @@ use super::journal::{self, Kept};
 use super::rest;
 use super::surrogates::Repaired;
 use super::words::Secrets;
-use super::{Call, Client, Deadlines, words};
-use crate::answer::{Answer, BoxFuture, Delta, FailureKind, PATIENCE, ProviderError, Wait};
+use super::{Client, Deadlines, PreparedRequest, words};
+use crate::answer::{
+    BoxFuture, Delta, FailureKind, PATIENCE, ProviderError, ResponseStream, RetryPause,
+};
 use crate::dialect::{Decoder, Dialect};
 use crate::retry::{self, Policy};
 use crate::sse::{Frame, Sse};
@@ -52,13 +54,13 @@ pub(super) struct Exchange {
     shown: bool,
     /// Deltas that are read and not yet returned; they precede the state.
     queue: VecDeque<Delta>,
-    state: State,
+    state: ExchangeState,
     /// Body of a finished response, not yet read to its end.
     rest: Option<reqwest::Response>,
 }
 
 /// State of an exchange; it holds every pending wait, so a dropped `next` loses nothing.
-enum State {
+enum ExchangeState {
     Begin,
     Connecting {
         response: Pin<Box<dyn Future<Output = reqwest::Result<reqwest::Response>> + Send>>,
@@ -94,7 +96,7 @@ struct Reading {
     kept: Option<Kept>,
 }
 
-impl Answer for Exchange {
+impl ResponseStream for Exchange {
     fn next(&mut self) -> BoxFuture<'_, Option<Result<Delta, ProviderError>>> {
         Box::pin(self.step())
     }
@@ -116,7 +118,7 @@ pub(crate) fn longest_silence(deadlines: Deadlines, policy: &Policy) -> Duration
 }
 
 impl Exchange {
-    pub(super) fn new(client: Client, call: Call, policy: Policy, random: u64) -> Self {
+    pub(super) fn new(client: Client, call: PreparedRequest, policy: Policy, random: u64) -> Self {
         let server = words::server(&call.url);
         let secrets = Arc::new(Secrets::of(&call));
         let dialect = call.dialect;
@@ -133,7 +135,7 @@ impl Exchange {
             attempt: 1,
             shown: false,
             queue: VecDeque::new(),
-            state: State::Begin,
+            state: ExchangeState::Begin,
             rest: None,
         }
     }
@@ -145,55 +147,55 @@ impl Exchange {
                 return Some(Ok(delta));
             }
             match &mut self.state {
-                State::Begin => self.state = self.begin(),
-                State::Connecting { response, until } => {
+                ExchangeState::Begin => self.state = self.begin(),
+                ExchangeState::Connecting { response, until } => {
                     let outcome = timeout_at(*until, response.as_mut()).await;
                     self.state = match outcome {
                         Ok(Ok(response)) => self.look_at(response),
-                        Ok(Err(error)) => State::Failed(self.explain_sending(&error)),
-                        Err(_) => State::Failed(failure::no_answer(
+                        Ok(Err(error)) => ExchangeState::Failed(self.explain_sending(&error)),
+                        Err(_) => ExchangeState::Failed(failure::no_answer(
                             &self.server,
                             self.client.deadlines().first_byte,
                         )),
                     };
                 }
-                State::Refused {
+                ExchangeState::Refused {
                     response,
                     body,
                     until,
                 } => {
                     if !read_more(response, body, *until).await {
-                        self.state = State::Failed(self.explain_refusal());
+                        self.state = ExchangeState::Failed(self.explain_refusal());
                     }
                 }
-                State::Reading(reading) => {
+                ExchangeState::Reading(reading) => {
                     let idle = self.client.deadlines().idle;
                     let outcome = reading.chunk(idle).await;
                     self.state = self.take_in(outcome);
                 }
-                State::Failed(_) => return self.settle(),
-                State::Pausing { until } => {
+                ExchangeState::Failed(_) => return self.settle(),
+                ExchangeState::Pausing { until } => {
                     sleep_until(*until).await;
                     self.attempt += 1;
-                    self.state = State::Begin;
+                    self.state = ExchangeState::Begin;
                     if mem::take(&mut self.shown) {
                         return Some(Ok(Delta::Again));
                     }
                 }
-                State::Over => return None,
+                ExchangeState::Over => return None,
             }
         }
     }
 
-    fn begin(&self) -> State {
+    fn begin(&self) -> ExchangeState {
         let request = match &self.request {
             Ok(request) => request,
-            Err(error) => return State::Failed(error.clone()),
+            Err(error) => return ExchangeState::Failed(error.clone()),
         };
         let client = match self.client.to(request.url()) {
             Ok(client) => client,
             Err(reason) => {
-                return State::Failed(ProviderError::new(
+                return ExchangeState::Failed(ProviderError::new(
                     FailureKind::BadRequest,
                     format!("cannot set up connections: {reason}"),
                 ));
@@ -201,24 +203,24 @@ impl Exchange {
         };
         // A body of bytes can always be cloned, and its clones share them.
         let Some(request) = request.try_clone() else {
-            return State::Failed(ProviderError::new(
+            return ExchangeState::Failed(ProviderError::new(
                 FailureKind::BadRequest,
                 "the request cannot be sent twice",
             ));
         };
         journal::sending(&request, self.dialect, self.attempt, &self.secrets);
-        State::Connecting {
+        ExchangeState::Connecting {
             response: Box::pin(client.execute(request)),
             until: Instant::now() + self.client.deadlines().first_byte,
         }
     }
 
     /// Examines the head of a response: a stream, or a refusal.
-    fn look_at(&self, response: reqwest::Response) -> State {
+    fn look_at(&self, response: reqwest::Response) -> ExchangeState {
         journal::head(&response, &self.server, &self.secrets);
         let status = response.status().as_u16();
         if status == 200 && failure::may_be_stream(header(&response, &CONTENT_TYPE)) {
-            return State::Reading(Box::new(Reading {
+            return ExchangeState::Reading(Box::new(Reading {
                 response,
                 sse: Sse::default(),
                 decoder: Box::new(Repaired::new(self.dialect.decoder())),
@@ -232,7 +234,7 @@ impl Exchange {
                 kept: Kept::begin(&self.secrets),
             }));
         }
-        State::Refused {
+        ExchangeState::Refused {
             response,
             body: Vec::new(),
             until: Instant::now() + self.client.deadlines().refusal,
@@ -240,46 +242,48 @@ impl Exchange {
     }
 
     /// Handles the outcome of a read: bytes, the end, or a failure.
-    fn take_in(&mut self, outcome: Result<impl AsRef<[u8]>, Ending>) -> State {
-        let State::Reading(mut reading) = mem::replace(&mut self.state, State::Over) else {
-            return State::Over;
+    fn take_in(&mut self, outcome: Result<impl AsRef<[u8]>, BodyEnd>) -> ExchangeState {
+        let ExchangeState::Reading(mut reading) =
+            mem::replace(&mut self.state, ExchangeState::Over)
+        else {
+            return ExchangeState::Over;
         };
         let failed = match outcome {
             Ok(bytes) => match reading.push(bytes.as_ref(), &mut self.queue) {
                 Ok(()) if reading.decoder.is_done() => return self.finish_early(*reading),
-                Ok(()) => return State::Reading(reading),
+                Ok(()) => return ExchangeState::Reading(reading),
                 Err(error) => error,
             },
-            Err(Ending::Whole) => match reading.push_last(&mut self.queue) {
+            Err(BodyEnd::Whole) => match reading.push_last(&mut self.queue) {
                 Ok(()) => return self.end(*reading),
                 Err(error) => error,
             },
-            Err(Ending::Silent) => {
+            Err(BodyEnd::Silent) => {
                 let error = failure::silent(&self.server, self.client.deadlines().idle);
                 return self.finish(*reading, Some(error));
             }
-            Err(Ending::Broken(error)) => {
+            Err(BodyEnd::Broken(error)) => {
                 let error = failure::broken(&self.server, &error);
                 return self.finish(*reading, Some(error));
             }
         };
-        State::Failed(failed)
+        ExchangeState::Failed(failed)
     }
 
     /// Ends a response whose body has ended.
-    fn end(&mut self, reading: Reading) -> State {
+    fn end(&mut self, reading: Reading) -> ExchangeState {
         if reading.has_frames {
             return self.finish(reading, None);
         }
         let head = self.secrets.hide_in(&reading.head);
         match failure::no_stream(&self.server, self.dialect, None, &head) {
-            Some(error) => State::Failed(error),
+            Some(error) => ExchangeState::Failed(error),
             None => self.finish(reading, None),
         }
     }
 
     /// Ends a response at its terminal event, before the end of the body.
-    fn finish_early(&mut self, reading: Reading) -> State {
+    fn finish_early(&mut self, reading: Reading) -> ExchangeState {
         let Reading {
             response,
             decoder,
@@ -294,7 +298,7 @@ impl Exchange {
     ///
     /// It may be complete even if the connection broke: then only unneeded bytes were lost. Else
     /// `broken` is a better error than the decoder's.
-    fn finish(&mut self, reading: Reading, broken: Option<ProviderError>) -> State {
+    fn finish(&mut self, reading: Reading, broken: Option<ProviderError>) -> ExchangeState {
         self.finish_decoder(reading.decoder, reading.bytes, broken)
     }
 
@@ -303,14 +307,14 @@ impl Exchange {
         decoder: Box<dyn Decoder>,
         bytes: usize,
         broken: Option<ProviderError>,
-    ) -> State {
+    ) -> ExchangeState {
         match decoder.finish() {
             Ok(response) => {
                 journal::finished(&self.server, bytes);
                 self.queue.push_back(Delta::Finished(response));
-                State::Over
+                ExchangeState::Over
             }
-            Err(error) => State::Failed(broken.unwrap_or(error)),
+            Err(error) => ExchangeState::Failed(broken.unwrap_or(error)),
         }
     }
 
@@ -319,7 +323,8 @@ impl Exchange {
     }
 
     fn explain_refusal(&mut self) -> ProviderError {
-        let State::Refused { response, body, .. } = mem::replace(&mut self.state, State::Over)
+        let ExchangeState::Refused { response, body, .. } =
+            mem::replace(&mut self.state, ExchangeState::Over)
         else {
             return failure::empty(&self.server);
         };
@@ -345,7 +350,8 @@ impl Exchange {
 
     /// Decides if a failure is final.
     fn settle(&mut self) -> Option<Result<Delta, ProviderError>> {
-        let State::Failed(mut error) = mem::replace(&mut self.state, State::Over) else {
+        let ExchangeState::Failed(mut error) = mem::replace(&mut self.state, ExchangeState::Over)
+        else {
             return None;
         };
         error.message = words::clean(&self.secrets.hide(&error.message));
@@ -353,10 +359,10 @@ impl Exchange {
         let pause = retry::decide(&error, self.attempt, &self.policy, self.random);
         journal::failed(&self.server, &error, self.attempt, pause);
         if let Some(pause) = pause {
-            self.state = State::Pausing {
+            self.state = ExchangeState::Pausing {
                 until: Instant::now() + pause,
             };
-            return Some(Ok(Delta::Waiting(Wait {
+            return Some(Ok(Delta::Waiting(RetryPause {
                 error,
                 attempt: self.attempt + 1,
                 attempts: self.policy.tries,
@@ -372,7 +378,7 @@ impl Exchange {
 }
 
 /// Reason for the end of the bytes.
-enum Ending {
+enum BodyEnd {
     /// The body is complete.
     Whole,
     Silent,
@@ -381,7 +387,7 @@ enum Ending {
 
 impl Reading {
     /// Waits for bytes. The time limit counts from the caller's first wait.
-    async fn chunk(&mut self, idle: Duration) -> Result<impl AsRef<[u8]> + use<>, Ending> {
+    async fn chunk(&mut self, idle: Duration) -> Result<impl AsRef<[u8]> + use<>, BodyEnd> {
         let now = Instant::now();
         let mut until = *self.until.get_or_insert(now + idle);
         if until <= now && !mem::replace(&mut self.looked_again, true) {
@@ -393,9 +399,9 @@ impl Reading {
         self.looked_again = false;
         match chunk {
             Ok(Ok(Some(bytes))) => Ok(bytes),
-            Ok(Ok(None)) => Err(Ending::Whole),
-            Ok(Err(error)) => Err(Ending::Broken(error)),
-            Err(_) => Err(Ending::Silent),
+            Ok(Ok(None)) => Err(BodyEnd::Whole),
+            Ok(Err(error)) => Err(BodyEnd::Broken(error)),
+            Err(_) => Err(BodyEnd::Silent),
         }
     }
 
@@ -465,7 +471,7 @@ fn header<'a>(response: &'a reqwest::Response, name: &HeaderName) -> Option<&'a 
     response.headers().get(name)?.to_str().ok()
 }
 
-fn request_of(call: Call) -> Result<Request, ProviderError> {
+fn request_of(call: PreparedRequest) -> Result<Request, ProviderError> {
     let url = Url::parse(&call.url)
         .ok()
         .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())

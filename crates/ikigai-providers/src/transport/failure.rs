@@ -11,7 +11,7 @@ use super::words;
 use crate::answer::{FailureKind, ProviderError};
 use crate::dialect::Dialect;
 use crate::dialects::overflow;
-use crate::retry::{self, Asked};
+use crate::retry::{self, RetryHeaders};
 use crate::sse::SseError;
 
 /// Makes the error for a request that got no head of a response.
@@ -166,7 +166,7 @@ pub(super) struct Refusal<'a> {
     pub(super) server: &'a str,
     pub(super) dialect: &'a dyn Dialect,
     pub(super) status: StatusCode,
-    pub(super) asked: Asked,
+    pub(super) asked: RetryHeaders,
     pub(super) location: Option<&'a str>,
     pub(super) content_type: Option<&'a str>,
     pub(super) text: &'a str,

@@ -140,13 +140,13 @@ mod tests {
     use secrecy::SecretString;
 
     use super::*;
-    use crate::transport::Call;
+    use crate::transport::PreparedRequest;
 
     const KEY: &str = "sk-very-secret";
 
     #[test]
     fn the_end_of_a_long_answer_shows_no_half_of_a_key() {
-        let call = Call {
+        let call = PreparedRequest {
             url: "https://example.org".to_owned(),
             headers: vec![("x-api-key".to_owned(), SecretString::from(KEY))],
             body: Vec::new(),

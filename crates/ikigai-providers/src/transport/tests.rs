@@ -4,7 +4,7 @@ use reqwest::Url;
 use secrecy::SecretString;
 
 use super::words::{self, Secrets};
-use super::{Call, Client, failure};
+use super::{Client, PreparedRequest, failure};
 use crate::dialect::{Decoder, Dialect, Order};
 use crate::{ProviderError, answer};
 
@@ -56,8 +56,8 @@ impl Dialect for Mute {
     fn explain(&self, _: &serde_json::Value, _: &mut ProviderError) {}
 }
 
-fn call(url: &str, headers: &[(&str, &str)]) -> Call {
-    Call {
+fn call(url: &str, headers: &[(&str, &str)]) -> PreparedRequest {
+    PreparedRequest {
         url: url.to_owned(),
         headers: headers
             .iter()

@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 
-use super::Call;
+use super::PreparedRequest;
 
 /// Largest message: a screenful. Providers that quote the request can be endless.
 const MOST_MESSAGE_CHARACTERS: usize = 2000;
@@ -29,7 +29,7 @@ const HARMLESS: [&str; 5] = [
 pub(super) struct Secrets(Vec<SecretString>);
 
 impl Secrets {
-    pub(super) fn of(call: &Call) -> Self {
+    pub(super) fn of(call: &PreparedRequest) -> Self {
         let mut secrets = Vec::new();
         let headers = call.headers.iter();
         for (_, value) in headers.filter(|(name, _)| !is_harmless(name)) {

@@ -10,7 +10,7 @@ use ikigai_core::message::{Message, Role};
 use ikigai_core::settings::ModelChoice;
 use ikigai_providers::registry::{ProviderConfig, Registry};
 use ikigai_providers::transport::{Client, Deadlines};
-use ikigai_providers::{Answer, FailureKind, Models, ProviderError};
+use ikigai_providers::{FailureKind, Models, ProviderError, ResponseStream};
 use ikigai_testkit::server::{Script, Server};
 use secrecy::ExposeSecret;
 use tokio::runtime::{Builder, Runtime};
@@ -34,7 +34,7 @@ fn registry(server: &Server, command: &str) -> Registry {
     registry.with_configuration(providers, Vec::new())
 }
 
-fn ask(registry: &Registry) -> Box<dyn Answer> {
+fn ask(registry: &Registry) -> Box<dyn ResponseStream> {
     let choice = ModelChoice {
         provider: Some("anthropic".to_owned()),
         model: Some("claude-opus-5-5".to_owned()),
@@ -53,7 +53,7 @@ fn runtime() -> Runtime {
 }
 
 /// The failure with which an answer begins.
-fn failure(answer: &mut dyn Answer) -> ProviderError {
+fn failure(answer: &mut dyn ResponseStream) -> ProviderError {
     let next = runtime().block_on(async { timeout(PATIENCE, answer.next()).await });
     next.unwrap().unwrap().unwrap_err()
 }

@@ -18,7 +18,7 @@ use std::time::Duration;
 use ikigai_providers::answer::PATIENCE;
 use ikigai_providers::retry::Policy;
 use ikigai_providers::transport::{Client, Deadlines, send};
-use ikigai_providers::{Answer, Delta, FailureKind, ProviderError, Wait};
+use ikigai_providers::{Delta, FailureKind, ProviderError, ResponseStream, RetryPause};
 use ikigai_testkit::server::{Script, Server};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -164,7 +164,7 @@ fn tries_are_visible_and_bounded() {
             attempts,
             ..error.clone()
         };
-        let wait = |attempt, pause| Wait {
+        let wait = |attempt, pause| RetryPause {
             error: after(attempt - 1),
             attempt,
             attempts: 3,
@@ -309,7 +309,7 @@ fn a_dropped_wait_sends_nothing_more() {
 
 /// Asks again and again for a moment only, as a caller does that also looks at other things.
 async fn read_impatiently(
-    answer: &mut dyn Answer,
+    answer: &mut dyn ResponseStream,
     mut on_wait: impl FnMut(),
 ) -> Vec<Result<Delta, ProviderError>> {
     let mut deltas = Vec::new();

@@ -1,6 +1,6 @@
 //! Checks of the rows themselves: what goes in comes out, in order, and nothing else goes in.
 
-use ikigai_core::kind::Part;
+use ikigai_core::kind::PartRule;
 use ikigai_core::{
     ControlQuery, Direction, Epoch, Event, Kind, Micros, NewRow, PageQuery, Seq, Span, StoredKind,
 };
@@ -582,10 +582,10 @@ async fn places(desk: &Workbench, span: Span, direction: Direction, limit: usize
 fn rule_breakers(row: NewRow) -> Vec<NewRow> {
     let rule = row.kind.insert_rule();
     let mut broken = Vec::new();
-    let break_part = |rule: Part, word: &str| match rule {
-        Part::Required => Some(None),
-        Part::Absent => Some(Some(word.to_owned())),
-        Part::Optional => None,
+    let break_part = |rule: PartRule, word: &str| match rule {
+        PartRule::Required => Some(None),
+        PartRule::Absent => Some(Some(word.to_owned())),
+        PartRule::Optional => None,
     };
     if let Some(content) = break_part(rule.content, "text") {
         broken.push(NewRow {

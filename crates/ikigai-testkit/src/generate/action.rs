@@ -9,7 +9,7 @@ use proptest::option::{of as maybe, weighted};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::bad::{BadRow, BadTarget, bad_row, bad_target};
+use super::bad_rows::{BadRow, BadTarget, bad_row, bad_target};
 use super::text::{CallId, Hanging, Text, arguments, call_id, hanging, text, tool_name};
 
 /// Something is done with or by one agent.
@@ -49,22 +49,22 @@ pub enum Deed {
     /// A message to the agent, whether it is idle or not.
     Say { text: Text, how: Saying },
     /// A response of the model, with the results of its calls as far as there are any.
-    Respond(Reply),
+    Respond(GeneratedReply),
     /// One block more of the newest response.
-    GoOn(Piece),
+    GoOn(ReplyBlock),
     /// A result that comes late, twice, or for a call of another.
-    Answer(Answer),
+    Answer(LateResult),
     /// A stop.
     Interrupt(Cause),
     /// A failure; it may name rows to leave out.
     Fail {
         text: Text,
-        omit: Option<Vec<Place>>,
+        omit: Option<Vec<HeldRow>>,
     },
     /// A mark; labels repeat.
     Mark(Option<&'static str>),
     /// A rewind to a row that the agent holds.
-    Rewind { to: Place, via: Via },
+    Rewind { to: HeldRow, via: Via },
     /// A rewind that names no row that the agent holds.
     BadRewind { target: BadTarget, via: Via },
     /// A clear, mostly with a system prompt.
@@ -84,8 +84,8 @@ pub enum Deed {
     Usage(u64),
     /// A text, or nothing, for a range.
     Summarise {
-        from: Place,
-        to: Place,
+        from: HeldRow,
+        to: HeldRow,
         text: Option<Text>,
         form: ContextForm,
     },
@@ -124,7 +124,7 @@ pub enum Saying {
 
 /// A row that an agent holds.
 #[derive(Clone, Copy, Debug)]
-pub enum Place {
+pub enum HeldRow {
     /// On its path, counted back from the newest.
     OnPath(usize),
     /// Its own, on a branch that was left.
@@ -141,9 +141,9 @@ pub enum Place {
 
 /// A response.
 #[derive(Clone, Debug)]
-pub struct Reply {
+pub struct GeneratedReply {
     /// Its blocks, in order.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<ReplyBlock>,
     /// Whether its rows say its number; older ones do not.
     pub numbered: bool,
     /// Which calls are answered, in which order: each index is taken modulo the calls left.
@@ -154,7 +154,7 @@ pub struct Reply {
 
 /// A block of a response.
 #[derive(Clone, Debug)]
-pub enum Piece {
+pub enum ReplyBlock {
     /// Words, or none.
     Text { text: Text, hanging: Hanging },
     /// A call.
@@ -166,9 +166,9 @@ pub enum Piece {
     },
 }
 
-/// A result that is not part of a [`Reply`].
+/// A result that is not part of a [`GeneratedReply`].
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct LateResult {
     /// Which call, of any agent, counted back from the newest; none is an orphan.
     pub call: Option<usize>,
     /// Whether the row names the call's row; older ones do not.
@@ -183,7 +183,7 @@ pub struct Answer {
 #[derive(Clone, Debug)]
 pub struct Forking {
     /// The last row inherited, if not the newest.
-    pub at: Option<Place>,
+    pub at: Option<HeldRow>,
     /// Whether nothing is inherited.
     pub fresh: bool,
     /// The call that is said to have made it, counted back from the newest.
@@ -291,20 +291,20 @@ fn via() -> impl Strategy<Value = Via> {
     select(&[Via::Rewind, Via::Undo, Via::Redo, Via::Retry][..])
 }
 
-fn place() -> BoxedStrategy<Place> {
+fn place() -> BoxedStrategy<HeldRow> {
     let index = || 0..40_usize;
     prop_oneof![
-        3 => index().prop_map(Place::OnPath),
-        3 => index().prop_map(Place::Abandoned),
-        2 => index().prop_map(Place::Inherited),
-        1 => index().prop_map(Place::Mark),
-        2 => index().prop_map(Place::InResponse),
-        1 => index().prop_map(Place::Any),
+        3 => index().prop_map(HeldRow::OnPath),
+        3 => index().prop_map(HeldRow::Abandoned),
+        2 => index().prop_map(HeldRow::Inherited),
+        1 => index().prop_map(HeldRow::Mark),
+        2 => index().prop_map(HeldRow::InResponse),
+        1 => index().prop_map(HeldRow::Any),
     ]
     .boxed()
 }
 
-fn reply() -> BoxedStrategy<Reply> {
+fn reply() -> BoxedStrategy<GeneratedReply> {
     let queued = weighted(0.15, text());
     (
         vec(piece(), 1..5),
@@ -312,7 +312,7 @@ fn reply() -> BoxedStrategy<Reply> {
         vec(0..4_usize, 0..5),
         queued,
     )
-        .prop_map(|(pieces, older, answers, queued)| Reply {
+        .prop_map(|(pieces, older, answers, queued)| GeneratedReply {
             pieces,
             numbered: older.is_none(),
             answers,
@@ -321,11 +321,11 @@ fn reply() -> BoxedStrategy<Reply> {
         .boxed()
 }
 
-fn piece() -> BoxedStrategy<Piece> {
+fn piece() -> BoxedStrategy<ReplyBlock> {
     prop_oneof![
-        (text(), hanging()).prop_map(|(text, hanging)| Piece::Text { text, hanging }),
+        (text(), hanging()).prop_map(|(text, hanging)| ReplyBlock::Text { text, hanging }),
         (call_id(), tool_name(), arguments(), hanging()).prop_map(
-            |(id, name, arguments, hanging)| Piece::Call {
+            |(id, name, arguments, hanging)| ReplyBlock::Call {
                 id,
                 name,
                 arguments,
@@ -336,14 +336,14 @@ fn piece() -> BoxedStrategy<Piece> {
     .boxed()
 }
 
-fn answer() -> BoxedStrategy<Answer> {
+fn answer() -> BoxedStrategy<LateResult> {
     (
         weighted(0.85, 0..12_usize),
         any::<bool>(),
         text(),
         maybe(any::<bool>()),
     )
-        .prop_map(|(call, by_row, output, success)| Answer {
+        .prop_map(|(call, by_row, output, success)| LateResult {
             call,
             by_row,
             output,

@@ -8,8 +8,8 @@ use ikigai_core::{AgentId, Block, Event, Kind, Role, Row, RowRef, Seq};
 use ikigai_store::{Batch, Effect, Log, Snapshot};
 use serde_json::{Map, Value};
 
-use super::action::{Action, Deed, Forking, Place};
-use super::bad::is_control;
+use super::action::{Action, Deed, Forking, HeldRow};
+use super::bad_rows::is_control;
 use super::counts::Counts;
 use super::events;
 use super::text::Text;
@@ -224,24 +224,24 @@ impl History {
     }
 
     /// A row that the agent holds; another one if there is none of that sort.
-    pub(super) fn find(&self, agent: AgentId, place: Place) -> Option<RowRef> {
+    pub(super) fn find(&self, agent: AgentId, place: HeldRow) -> Option<RowRef> {
         let newest = self.oracle.head(agent)?;
         let path = self.oracle.path(newest);
         let own = || (1..=newest.seq.0).map(|seq| RowRef::new(agent, Seq(seq)));
         let held = || own().chain(self.oracle.inherited(agent));
         let (found, index): (Vec<RowRef>, usize) = match place {
-            Place::OnPath(index) => (Vec::new(), index),
-            Place::Abandoned(index) => (own().filter(|row| !path.contains(row)).collect(), index),
-            Place::Inherited(index) => (self.oracle.inherited(agent), index),
-            Place::Mark(index) => {
+            HeldRow::OnPath(index) => (Vec::new(), index),
+            HeldRow::Abandoned(index) => (own().filter(|row| !path.contains(row)).collect(), index),
+            HeldRow::Inherited(index) => (self.oracle.inherited(agent), index),
+            HeldRow::Mark(index) => {
                 let is_mark = |row: &RowRef| self.oracle.row(*row).kind.name() == "mark";
                 (held().filter(is_mark).collect(), index)
             }
-            Place::InResponse(index) => (
+            HeldRow::InResponse(index) => (
                 held().filter(|row| self.is_in_response(*row)).collect(),
                 index,
             ),
-            Place::Any(index) => (held().collect(), index),
+            HeldRow::Any(index) => (held().collect(), index),
         };
         back(&found, index).or_else(|| back(&path, index))
     }

@@ -1,7 +1,7 @@
 //! Random histories: lists of actions, and what becomes of a log when they are played.
 
 mod action;
-mod bad;
+mod bad_rows;
 mod counts;
 mod events;
 mod history;
@@ -9,9 +9,10 @@ mod replies;
 mod text;
 
 pub use action::{
-    Action, Answer, ContextForm, Deed, Forking, Piece, Place, Reply, Saying, action, actions,
+    Action, ContextForm, Deed, Forking, GeneratedReply, HeldRow, LateResult, ReplyBlock, Saying,
+    action, actions,
 };
-pub use bad::{BadRow, BadTarget, OddData, OlderShape};
+pub use bad_rows::{BadRow, BadTarget, OddData, OlderShape};
 pub use counts::Counts;
 pub use history::History;
 pub use text::{CallId, Hanging, OWN, Owner, Text, text};

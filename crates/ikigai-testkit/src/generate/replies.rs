@@ -7,15 +7,15 @@ use ikigai_core::load::{Loaded, load};
 use ikigai_core::{AgentId, Event, Kind, Role, RowRef, Seq};
 use serde_json::json;
 
-use super::action::{Answer, Piece, Reply, Saying};
-use super::bad::{BadRow, BadTarget, OlderShape};
+use super::action::{GeneratedReply, LateResult, ReplyBlock, Saying};
+use super::bad_rows::{BadRow, BadTarget, OlderShape};
 use super::events;
 use super::history::{History, back};
 use super::text::{CallId, Hanging, OWN, Owner, Text};
 
 impl History {
     /// Writes a response and the results of its calls, as far as they come.
-    pub(super) fn respond(&mut self, agent: AgentId, reply: &Reply) {
+    pub(super) fn respond(&mut self, agent: AgentId, reply: &GeneratedReply) {
         let number = self.responses.entry(agent).or_default();
         *number += 1;
         let number = reply.numbered.then_some(*number);
@@ -43,9 +43,9 @@ impl History {
         }
     }
 
-    fn event_of(&self, piece: &Piece, number: Option<u64>, fresh: usize) -> Event {
+    fn event_of(&self, piece: &ReplyBlock, number: Option<u64>, fresh: usize) -> Event {
         match piece {
-            Piece::Text { text, hanging } => Event::Assistant {
+            ReplyBlock::Text { text, hanging } => Event::Assistant {
                 text: text.spell(),
                 data: AssistantData {
                     response: number,
@@ -55,7 +55,7 @@ impl History {
                     ..AssistantData::default()
                 },
             },
-            Piece::Call {
+            ReplyBlock::Call {
                 id,
                 name,
                 arguments,
@@ -86,7 +86,7 @@ impl History {
     }
 
     /// Writes one more block of the newest response, if nobody spoke since and nothing bent.
-    pub(super) fn go_on(&mut self, agent: AgentId, piece: &Piece) {
+    pub(super) fn go_on(&mut self, agent: AgentId, piece: &ReplyBlock) {
         let Some(head) = self.oracle.head(agent) else {
             return;
         };
@@ -107,7 +107,7 @@ impl History {
     }
 
     /// Writes a result for any call there is, or for none.
-    pub(super) fn answer(&mut self, agent: AgentId, answer: &Answer) {
+    pub(super) fn answer(&mut self, agent: AgentId, answer: &LateResult) {
         let call = answer.call.and_then(|call| back(&self.calls, call));
         let id = call.as_ref().map_or("orphan", |(_, id)| id.as_str());
         let data = ToolResultData {

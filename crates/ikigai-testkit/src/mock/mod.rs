@@ -2,7 +2,7 @@
 //! and applies that dialect's rules to every request.
 
 mod cache;
-mod speak;
+mod encode_answer;
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Read as _, Write as _};
@@ -15,7 +15,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use self::cache::PromptCache;
-use self::speak::Usage;
+use self::encode_answer::MockUsage;
 use crate::server::{Received, Script, read_request};
 use crate::wire::WireDialect;
 
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What the model says to one request.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Said {
+pub struct MockAnswer {
     /// What it says.
     pub content: Option<String>,
     /// What it calls: names, and arguments as JSON.
@@ -39,7 +39,7 @@ pub struct Said {
 
 /// A request, as it came.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct MockRequest {
     /// Method and path.
     pub line: String,
     /// In which dialect.
@@ -51,20 +51,20 @@ pub struct Asked {
 /// The server. It ends when it is dropped.
 pub struct Mock {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<MockState>,
     listening: Option<JoinHandle<()>>,
 }
 
 /// Plays the model: answers each request by what it holds.
-pub type ModelScript = Box<dyn FnMut(&Asked) -> Said + Send>;
+pub type ModelScript = Box<dyn FnMut(&MockRequest) -> MockAnswer + Send>;
 
 #[derive(Default)]
-struct Shared {
-    says: Mutex<VecDeque<Said>>,
+struct MockState {
+    says: Mutex<VecDeque<MockAnswer>>,
     script: Mutex<Option<ModelScript>>,
     /// None if the server has no prompt cache.
     cache: Mutex<Option<PromptCache>>,
-    asked: Mutex<Vec<Asked>>,
+    asked: Mutex<Vec<MockRequest>>,
     faults: Mutex<Vec<String>>,
     /// Documents beside the dialects', by method and path.
     documents: Mutex<HashMap<String, (u16, String)>>,
@@ -72,7 +72,7 @@ struct Shared {
     is_over: AtomicBool,
 }
 
-impl Said {
+impl MockAnswer {
     /// Reads `{"content"}`, `{"tool_calls": [{"name", "arguments"}]}` or `{"error", "status"}`; beside
     /// these, `stall` and `match`.
     pub fn read(value: &Value) -> Result<Self, String> {
@@ -110,20 +110,20 @@ impl Said {
 impl Mock {
     /// Begins to listen.
     pub fn start() -> Self {
-        Self::with(Shared::default())
+        Self::with(MockState::default())
     }
 
     /// Has a script play the model, on a server with a prompt cache. Requests are not kept: the
     /// script takes what it needs of them.
-    pub fn play(script: impl FnMut(&Asked) -> Said + Send + 'static) -> Self {
-        Self::with(Shared {
+    pub fn play(script: impl FnMut(&MockRequest) -> MockAnswer + Send + 'static) -> Self {
+        Self::with(MockState {
             script: Mutex::new(Some(Box::new(script))),
             cache: Mutex::new(Some(PromptCache::default())),
-            ..Shared::default()
+            ..MockState::default()
         })
     }
 
-    fn with(shared: Shared) -> Self {
+    fn with(shared: MockState) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(shared);
@@ -144,7 +144,7 @@ impl Mock {
     }
 
     /// Says these to the next requests, after what is left of what was expected before.
-    pub fn expect(&self, says: impl IntoIterator<Item = Said>) {
+    pub fn expect(&self, says: impl IntoIterator<Item = MockAnswer>) {
         held(&self.shared.says).extend(says);
     }
 
@@ -160,7 +160,7 @@ impl Mock {
     }
 
     /// The requests so far.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<MockRequest> {
         held(&self.shared.asked).clone()
     }
 
@@ -186,13 +186,13 @@ impl Drop for Mock {
     }
 }
 
-impl Shared {
-    fn next_said(&self, asked: Asked, text: &str) -> Option<Said> {
+impl MockState {
+    fn next_said(&self, asked: MockRequest, text: &str) -> Option<MockAnswer> {
         if let Some(script) = held(&self.script).as_mut() {
             return Some(script(&asked));
         }
         let mut says = held(&self.says);
-        let fits = |said: &Said| said.only_to.as_ref().is_none_or(|only| text.contains(only));
+        let fits = |said: &MockAnswer| said.only_to.as_ref().is_none_or(|only| text.contains(only));
         let at = says.iter().position(fits);
         let said = at.and_then(|at| says.remove(at));
         // In the order in which answers are handed out.
@@ -205,7 +205,7 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn listen(listener: &TcpListener, shared: &Arc<Shared>) {
+fn listen(listener: &TcpListener, shared: &Arc<MockState>) {
     for stream in listener.incoming() {
         if shared.is_over.load(Ordering::SeqCst) {
             return;
@@ -219,7 +219,7 @@ fn listen(listener: &TcpListener, shared: &Arc<Shared>) {
     }
 }
 
-fn answer(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
+fn answer(mut stream: TcpStream, shared: &MockState) -> io::Result<()> {
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
@@ -239,7 +239,7 @@ fn answer(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
         held(&shared.faults).push(format!("{}: {fault}", request.line));
     }
     let text = body.to_string();
-    let asked = Asked {
+    let asked = MockRequest {
         line: request.line.clone(),
         spoken,
         body,
@@ -262,11 +262,11 @@ fn answer(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
         return stream.write_all(&Script::answer(*status, &soon, &failed).bytes());
     }
     stream.write_all(&Script::stream().bytes())?;
-    let usage = Usage {
+    let usage = MockUsage {
         input: text.len() / 4,
         cached,
     };
-    for part in speak::parts(spoken, &said, usage) {
+    for part in encode_answer::parts(spoken, &said, usage) {
         stream.write_all(part.as_bytes())?;
     }
     if said.stalls {

@@ -16,7 +16,7 @@ const WORDS: [&str; 48] = [
 ];
 
 /// Generator of turns.
-pub(super) struct History {
+pub(super) struct TurnGenerator {
     agent: AgentId,
     rows: u64,
     control: u64,
@@ -39,7 +39,7 @@ struct Left {
     head: Seq,
 }
 
-impl History {
+impl TurnGenerator {
     pub(super) fn new(agent: AgentId, rows: u64, control: u64) -> Self {
         Self {
             agent,

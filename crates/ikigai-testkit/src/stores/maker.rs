@@ -7,7 +7,7 @@ use ikigai_core::{AgentState, Epoch, Event, Micros, NewRow, Seq, SessionId};
 use ikigai_store::history::CONTROL_ROWS_PER_SNAPSHOT;
 use ikigai_store::{AgentEffect, Batch, Effect, LeaseEffect, Log, NewAgent, Snapshot};
 
-use super::history::History;
+use super::history::TurnGenerator;
 use super::{Sample, SampleEngine, claim, fork_batch, open_log, row_of, this_process};
 use crate::IdSource;
 use crate::executor::block_on_for;
@@ -57,7 +57,8 @@ impl Maker {
 
     pub(super) fn make(mut self) {
         self.found();
-        let mut history = History::new(self.state.agent(), self.sample.rows, self.sample.control);
+        let mut history =
+            TurnGenerator::new(self.state.agent(), self.sample.rows, self.sample.control);
         let per_child = (self.sample.rows / 100).max(10_000).min(self.sample.rows);
         while self.state.head().0 < self.sample.rows {
             for event in history.next(self.state.head()) {

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use ikigai_store::{postgres, sqlite};
 
 use super::{directory, remove_database};
-use crate::postgres::{PgServer, Rows};
+use crate::postgres::{PgServer, QueryRows};
 
 /// The engine of a generated store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +112,7 @@ fn database(name: &str) -> String {
 }
 
 /// Runs statements on the database of the store of that name.
-pub(super) fn sql(name: &str, statements: &str) -> Rows {
+pub(super) fn sql(name: &str, statements: &str) -> QueryRows {
     server().sql(&database(name), statements)
 }
 

@@ -109,11 +109,11 @@ fn check_configuration(configuration: &Value) -> Result<(), String> {
 }
 
 /// A call that waits for its response.
-type Asked<'a> = (&'a str, Option<&'a str>);
+type UnansweredCall<'a> = (&'a str, Option<&'a str>);
 
 fn check_contents(contents: &[Value]) -> Result<(), String> {
     let mut ids = HashSet::new();
-    let mut open: Vec<Asked<'_>> = Vec::new();
+    let mut open: Vec<UnansweredCall<'_>> = Vec::new();
     let mut previous = "model";
     for (index, content) in contents.iter().enumerate() {
         let here = |rule: String| format!("content {index}: {rule}");
@@ -140,7 +140,7 @@ fn check_contents(contents: &[Value]) -> Result<(), String> {
 }
 
 /// A content of the user has either texts or the responses to all open calls, in their order.
-fn check_user(parts: &[Value], open: &[Asked<'_>]) -> Result<(), String> {
+fn check_user(parts: &[Value], open: &[UnansweredCall<'_>]) -> Result<(), String> {
     let mut answered = Vec::new();
     for part in parts {
         if part.get("functionResponse").is_none() {
@@ -167,7 +167,7 @@ fn check_user(parts: &[Value], open: &[Asked<'_>]) -> Result<(), String> {
 fn check_model<'a>(
     parts: &'a [Value],
     ids: &mut HashSet<&'a str>,
-) -> Result<Vec<Asked<'a>>, String> {
+) -> Result<Vec<UnansweredCall<'a>>, String> {
     let mut calls = Vec::new();
     for part in parts {
         // `thought` is not among them: thoughts are not sent back.

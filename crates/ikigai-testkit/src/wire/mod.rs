@@ -4,15 +4,15 @@ pub mod chat;
 pub mod gemini;
 pub mod messages;
 pub mod prompt;
+mod request_sequence;
 mod requests;
 pub mod responses;
-mod successive;
 mod tools;
 
 use serde_json::Value;
 
+pub use request_sequence::successive_requests;
 pub use requests::requests_of;
-pub use successive::successive_requests;
 
 /// Wire format of a model server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

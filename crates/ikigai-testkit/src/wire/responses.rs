@@ -80,7 +80,7 @@ fn check_tools(tools: &[Value]) -> Result<(), String> {
 
 /// What has come of the input so far.
 #[derive(Default)]
-struct Seen<'a> {
+struct InputState<'a> {
     /// Calls that have no output.
     open: HashSet<&'a str>,
     calls: HashSet<&'a str>,
@@ -90,7 +90,7 @@ struct Seen<'a> {
 }
 
 fn check_input(items: &[Value]) -> Result<(), String> {
-    let mut seen = Seen::default();
+    let mut seen = InputState::default();
     for (index, item) in items.iter().enumerate() {
         seen.check(item)
             .map_err(|rule| format!("input[{index}]: {rule}"))?;
@@ -104,7 +104,7 @@ fn check_input(items: &[Value]) -> Result<(), String> {
     Ok(())
 }
 
-impl<'a> Seen<'a> {
+impl<'a> InputState<'a> {
     fn check(&mut self, item: &'a Value) -> Result<(), String> {
         if !item["id"].is_null() {
             let id = text(item, "id")?;

@@ -13,12 +13,12 @@ use serde::Deserialize;
 use crate::output::MOST_KEPT_BYTES;
 use crate::permission::pattern_for;
 use crate::process::{
-    self, Cause, Ended, Environment, Errors, Job, OutputListeners, describe_exit,
+    self, Cause, ChildEnvironment, Ended, Errors, Job, OutputListeners, describe_exit,
     describe_left_behind,
 };
 use crate::{
-    BadArguments, Context, Ending, Output, Place, Prepared, Preview, Run, Tool, Touches, arguments,
-    paths,
+    BadArguments, CallContext, CallEnding, Output, Place, Prepared, Preview, Run, Tool, Touches,
+    arguments, paths,
 };
 
 /// Name of the tool.
@@ -39,13 +39,13 @@ const MOST_SECONDS: u64 = 3600;
 /// Runs command lines.
 #[derive(Clone, Debug, Default)]
 pub struct Bash {
-    environment: Environment,
+    environment: ChildEnvironment,
 }
 
 /// Arguments of a call.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct BashArguments {
     /// The command line, as bash reads it.
     command: String,
     /// Timeout in seconds; 120 if not given, at most 3600.
@@ -59,7 +59,7 @@ struct Arguments {
 
 impl Bash {
     /// Creates the tool; its processes get this environment.
-    pub fn new(environment: Environment) -> Self {
+    pub fn new(environment: ChildEnvironment) -> Self {
         Self { environment }
     }
 }
@@ -72,13 +72,13 @@ impl Tool for Bash {
                           output and standard error. There is no terminal and nothing to read \
                           from. When the command ends, everything that it started is ended too."
                 .to_owned(),
-            parameters: arguments::schema_of::<Arguments>(),
+            parameters: arguments::schema_of::<BashArguments>(),
             facts: FACTS,
         }
     }
 
     fn prepare(&self, text: &str, place: &Place) -> Result<Prepared, BadArguments> {
-        let arguments: Arguments = arguments::read(text)?;
+        let arguments: BashArguments = arguments::read(text)?;
         let command = arguments.command;
         if command.trim().is_empty() {
             return Err(BadArguments("`command` is empty".to_owned()));
@@ -136,8 +136,8 @@ async fn carry_out(
     command: &str,
     workdir: PathBuf,
     deadline: Duration,
-    environment: &Environment,
-    context: Context,
+    environment: &ChildEnvironment,
+    context: CallContext,
 ) -> Output {
     if let Err(reason) = check_workdir(&workdir) {
         return Output::failed(reason);
@@ -173,11 +173,13 @@ async fn carry_out(
 fn output(ended: Ended, deadline: Duration, taken: Duration) -> Output {
     let lines = count_lines(&ended.output);
     let (verdict, success, ending) = match ended.cause {
-        Cause::Exited(status) => (describe_exit(status), status.success(), Ending::Ran),
+        Cause::Exited(status) => (describe_exit(status), status.success(), CallEnding::Ran),
         // The engine's timer can fire first; it is the same deadline.
-        Cause::Deadline => (stopped_after(deadline), false, Ending::Stopped),
-        Cause::Stopped if taken >= deadline => (stopped_after(deadline), false, Ending::Stopped),
-        Cause::Stopped => ("stopped".to_owned(), false, Ending::Stopped),
+        Cause::Deadline => (stopped_after(deadline), false, CallEnding::Stopped),
+        Cause::Stopped if taken >= deadline => {
+            (stopped_after(deadline), false, CallEnding::Stopped)
+        }
+        Cause::Stopped => ("stopped".to_owned(), false, CallEnding::Stopped),
     };
     let mut remarks = Vec::new();
     remarks.extend(describe_left_behind(ended.left_behind));

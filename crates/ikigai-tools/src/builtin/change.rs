@@ -11,19 +11,19 @@ use ikigai_core::data::TouchedFile;
 
 use crate::arguments::BadArguments;
 use crate::diff::{self, Diff};
-use crate::files::{self, FileError, Found};
+use crate::files::{self, FileError, FileSnapshot};
 use crate::paths::Located;
 use crate::permission::directory_pattern;
-use crate::{Context, Need, Output, Place, Prepared, Run, Stale, Touches, paths};
+use crate::{CallContext, Need, Output, Place, Prepared, Run, Stale, Touches, paths};
 
 /// Long enough for a large file on a slow disk.
 const DEADLINE: Duration = Duration::from_mins(1);
 
 /// Computes a file's new bytes from its present content, or refuses.
-pub(super) type Change = Arc<dyn Fn(&Found) -> Result<Vec<u8>, Refusal> + Send + Sync>;
+pub(super) type EditFn = Arc<dyn Fn(&FileSnapshot) -> Result<Vec<u8>, ChangeRefusal> + Send + Sync>;
 
 /// Reason why a file is not changed.
-pub(super) enum Refusal {
+pub(super) enum ChangeRefusal {
     /// The file does not exist.
     Missing,
     /// Reason, shown after the name of the file.
@@ -34,7 +34,7 @@ pub(super) enum Refusal {
 pub(super) fn prepare(
     place: &Place,
     file_path: &str,
-    change: Change,
+    change: EditFn,
 ) -> Result<Prepared, BadArguments> {
     let located = paths::locate(place, file_path)?;
     let path = located.path.clone();
@@ -53,7 +53,7 @@ pub(super) fn prepare(
 }
 
 /// Makes a preview: the whole diff, or the output of a change that will fail.
-fn preview(place: Place, located: Located, change: Change) -> crate::Preview {
+fn preview(place: Place, located: Located, change: EditFn) -> crate::Preview {
     Arc::new(move |given| {
         let Located { path, real } = &located;
         let name = paths::shown(&place, path);
@@ -67,9 +67,9 @@ fn preview(place: Place, located: Located, change: Change) -> crate::Preview {
         }
         let new = change(&old).map_err(|refusal| refused(&name, real, refusal))?;
         Ok(match &old {
-            Found::Nothing => diff::whole(&[], &new),
-            Found::Whole { bytes, .. } => diff::whole(bytes, &new),
-            Found::Large { .. } => {
+            FileSnapshot::Nothing => diff::whole(&[], &new),
+            FileSnapshot::Whole { bytes, .. } => diff::whole(bytes, &new),
+            FileSnapshot::Large { .. } => {
                 let replaced = format!("the whole file is replaced by {}\n", count(&new));
                 replaced + &diff::whole(&[], &new)
             }
@@ -77,7 +77,7 @@ fn preview(place: Place, located: Located, change: Change) -> crate::Preview {
     })
 }
 
-fn run(context: &Context, located: &Located, change: &Change) -> Output {
+fn run(context: &CallContext, located: &Located, change: &EditFn) -> Output {
     let place = &context.place;
     let Located { path, real } = located;
     let name = paths::shown(place, path);
@@ -98,7 +98,7 @@ fn run(context: &Context, located: &Located, change: &Change) -> Output {
     if context.stop.is_cancelled() {
         return Output::stopped();
     }
-    let unchanged = matches!(&old, Found::Whole { bytes, .. } if *bytes == new);
+    let unchanged = matches!(&old, FileSnapshot::Whole { bytes, .. } if *bytes == new);
     if !unchanged && let Err(error) = files::replace(real, &new, old.stamp()) {
         let mut output = Output::failed(format!("`{name}` {error}"));
         if matches!(error, FileError::Changed) {
@@ -120,13 +120,13 @@ fn run(context: &Context, located: &Located, change: &Change) -> Output {
 /// Refuses a file whose hash is not the one the agent knows.
 ///
 /// A deleted file may be written again, because nothing is lost.
-fn stale(name: &str, path: &Path, old: &Found, known: Option<&str>) -> Option<Output> {
+fn stale(name: &str, path: &Path, old: &FileSnapshot, known: Option<&str>) -> Option<Output> {
     let known = known?;
     let hash = match old {
-        Found::Nothing => return None,
-        Found::Whole { bytes, .. } => files::sha256_hex(bytes),
+        FileSnapshot::Nothing => return None,
+        FileSnapshot::Whole { bytes, .. } => files::sha256_hex(bytes),
         // Only files below the size limit are hashed, so a large one has changed.
-        Found::Large { .. } => String::new(),
+        FileSnapshot::Large { .. } => String::new(),
     };
     if hash == known {
         return None;
@@ -142,7 +142,7 @@ fn stale(name: &str, path: &Path, old: &Found, known: Option<&str>) -> Option<Ou
 }
 
 fn seen_now(located: &Located) -> Option<Stale> {
-    let Ok(Found::Whole { bytes, .. }) = files::find(&located.real) else {
+    let Ok(FileSnapshot::Whole { bytes, .. }) = files::find(&located.real) else {
         return None;
     };
     Some(Stale {
@@ -151,14 +151,14 @@ fn seen_now(located: &Located) -> Option<Stale> {
     })
 }
 
-fn refused(name: &str, real: &Path, refusal: Refusal) -> Output {
+fn refused(name: &str, real: &Path, refusal: ChangeRefusal) -> Output {
     match refusal {
-        Refusal::Missing => files::missing(name, real),
-        Refusal::Because(reason) => Output::failed(format!("`{name}` {reason}")),
+        ChangeRefusal::Missing => files::missing(name, real),
+        ChangeRefusal::Because(reason) => Output::failed(format!("`{name}` {reason}")),
     }
 }
 
-fn told(name: &str, old: &Found, new: &[u8], diff: Option<&Diff>) -> Output {
+fn told(name: &str, old: &FileSnapshot, new: &[u8], diff: Option<&Diff>) -> Output {
     let count = count(new);
     let Some(diff) = diff else {
         let text = format!("`{name}` is replaced by {count}\n");
@@ -168,7 +168,7 @@ fn told(name: &str, old: &Found, new: &[u8], diff: Option<&Diff>) -> Output {
     let shown = format!("{name}: {counts}\n{}", diff.text);
     let body = match old {
         // The model wrote all of it just now and need not read it again.
-        Found::Nothing => format!("made `{name}`: {count}\n"),
+        FileSnapshot::Nothing => format!("made `{name}`: {count}\n"),
         _ if diff.text.is_empty() => format!("`{name}` was like this before: {count}\n"),
         _ => format!("wrote `{name}`: {count}, {counts} lines\n{}", diff.text),
     };
@@ -176,11 +176,11 @@ fn told(name: &str, old: &Found, new: &[u8], diff: Option<&Diff>) -> Output {
 }
 
 /// Compares both versions; none if the old file is too large.
-fn difference(old: &Found, new: &[u8]) -> Option<Diff> {
+fn difference(old: &FileSnapshot, new: &[u8]) -> Option<Diff> {
     match old {
-        Found::Nothing => Some(Diff::between(&[], new)),
-        Found::Whole { bytes, .. } => Some(Diff::between(bytes, new)),
-        Found::Large { .. } => None,
+        FileSnapshot::Nothing => Some(Diff::between(&[], new)),
+        FileSnapshot::Whole { bytes, .. } => Some(Diff::between(bytes, new)),
+        FileSnapshot::Large { .. } => None,
     }
 }
 

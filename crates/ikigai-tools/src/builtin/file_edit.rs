@@ -6,10 +6,10 @@ use ikigai_core::project::{ToolFacts, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::change::{self, Refusal};
-use super::near;
+use super::change::{self, ChangeRefusal};
+use super::text_suggestion;
 use crate::arguments::{self, BadArguments};
-use crate::files::{self, Found};
+use crate::files::{self, FileSnapshot};
 use crate::{Place, Prepared, Tool};
 
 /// Name of the tool.
@@ -23,7 +23,7 @@ const MOST_PLACES: usize = 10;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct FileEditArguments {
     /// The file; relative paths start in the working directory.
     file_path: String,
     /// The text to replace, exactly as it is in the file, without line numbers. It must occur once,
@@ -46,13 +46,13 @@ impl Tool for FileEdit {
                           are kept: write \\n. Refuses a file that somebody else changed since \
                           you last read or wrote it."
                 .to_owned(),
-            parameters: arguments::schema_of::<Arguments>(),
+            parameters: arguments::schema_of::<FileEditArguments>(),
             facts: FACTS,
         }
     }
 
     fn prepare(&self, text: &str, place: &Place) -> Result<Prepared, BadArguments> {
-        let arguments: Arguments = arguments::read(text)?;
+        let arguments: FileEditArguments = arguments::read(text)?;
         if arguments.old_string == arguments.new_string {
             return Err(BadArguments(
                 "`old_string` and `new_string` are the same: there is nothing to change".to_owned(),
@@ -76,12 +76,14 @@ pub(super) struct Edit {
 }
 
 impl Edit {
-    fn of_file(&self, found: &Found) -> Result<Vec<u8>, Refusal> {
+    fn of_file(&self, found: &FileSnapshot) -> Result<Vec<u8>, ChangeRefusal> {
         match found {
-            Found::Nothing if self.old.is_empty() => Ok(self.new.clone().into_bytes()),
-            Found::Nothing => Err(Refusal::Missing),
-            Found::Whole { bytes, .. } => self.of_bytes(bytes).map_err(Refusal::Because),
-            Found::Large { bytes, .. } => Err(Refusal::Because(format!(
+            FileSnapshot::Nothing if self.old.is_empty() => Ok(self.new.clone().into_bytes()),
+            FileSnapshot::Nothing => Err(ChangeRefusal::Missing),
+            FileSnapshot::Whole { bytes, .. } => {
+                self.of_bytes(bytes).map_err(ChangeRefusal::Because)
+            }
+            FileSnapshot::Large { bytes, .. } => Err(ChangeRefusal::Because(format!(
                 "has {}: too large to be edited; `sed` with bash can do it",
                 files::size(*bytes)
             ))),
@@ -130,7 +132,7 @@ impl Edit {
     fn of_text(&self, text: &[u8]) -> Result<Vec<u8>, String> {
         let places = places(text, &self.old);
         match places.len() {
-            0 => Err(near::advice(text, self.old.as_bytes())),
+            0 => Err(text_suggestion::advice(text, self.old.as_bytes())),
             1 => Ok(replaced(text, &self.old, &self.new)),
             _ if self.all => Ok(replaced(text, &self.old, &self.new)),
             _ => Err(ambiguous(text, &places)),
@@ -146,7 +148,7 @@ fn ambiguous(text: &[u8], places: &[usize]) -> String {
     let lines: Vec<String> = places
         .iter()
         .take(MOST_PLACES)
-        .map(|place| near::line_of(text, *place).to_string())
+        .map(|place| text_suggestion::line_of(text, *place).to_string())
         .collect();
     format!(
         "holds `old_string` {count} times, at lines {}{more}; add lines around it until it is \

@@ -17,7 +17,7 @@ use crate::files::{self, FileError, MOST_HASHED_BYTES};
 use crate::output::{MOST_SENT_BYTES, clean, visible};
 use crate::paths::Located;
 use crate::permission::directory_pattern;
-use crate::{Context, Need, Output, Place, Prepared, Run, Tool, Touches, paths};
+use crate::{CallContext, Need, Output, Place, Prepared, Run, Tool, Touches, paths};
 
 /// Name of the tool.
 pub(super) const NAME: &str = "file_read";
@@ -50,7 +50,7 @@ const BLOB: &str = "blob:";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct FileReadArguments {
     /// The file; relative paths start in the working directory. `blob:HASH` is a stored output.
     file_path: String,
     /// Number of the first line to show, from 1.
@@ -77,14 +77,14 @@ impl Tool for FileRead {
             description: "Reads a text file. Shows numbered lines without their line endings; \
                           long files come in pages."
                 .to_owned(),
-            parameters: arguments::schema_of::<Arguments>(),
+            parameters: arguments::schema_of::<FileReadArguments>(),
             facts: FACTS,
         }
     }
 
     fn prepare(&self, text: &str, place: &Place) -> Result<Prepared, BadArguments> {
-        let arguments: Arguments = arguments::read(text)?;
-        let page = Page::of(&arguments)?;
+        let arguments: FileReadArguments = arguments::read(text)?;
+        let page = LineRange::of(&arguments)?;
         let shown = arguments::shown(text);
         if let Some(hash) = arguments.file_path.strip_prefix(BLOB) {
             return blob(hash, page, shown);
@@ -106,7 +106,7 @@ impl Tool for FileRead {
 }
 
 /// Range of lines to show.
-struct Page {
+struct LineRange {
     /// First line, from 1.
     first: u64,
     /// Number of lines.
@@ -115,8 +115,8 @@ struct Page {
     column: Option<u64>,
 }
 
-impl Page {
-    fn of(arguments: &Arguments) -> Result<Self, BadArguments> {
+impl LineRange {
+    fn of(arguments: &FileReadArguments) -> Result<Self, BadArguments> {
         let from_one = |name: &str, value: Option<u64>| match value {
             Some(0) => Err(BadArguments(format!("`{name}` counts from 1"))),
             value => Ok(value),
@@ -139,7 +139,7 @@ impl Page {
     }
 }
 
-fn blob(hash: &str, page: Page, shown: String) -> Result<Prepared, BadArguments> {
+fn blob(hash: &str, page: LineRange, shown: String) -> Result<Prepared, BadArguments> {
     if hash.len() != 64 || !hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(BadArguments(format!(
             "`{BLOB}` must be followed by the 64 hexadecimal digits that the cut output names"
@@ -163,7 +163,7 @@ fn blob(hash: &str, page: Page, shown: String) -> Result<Prepared, BadArguments>
             };
             let mut reader = BufReader::new(Cursor::new(bytes));
             // Cleaned like the cut output that names it, so that both read alike.
-            let lines = Lines::read(&mut reader, &page, clean).and_then(|mut lines| {
+            let lines = PageLines::read(&mut reader, &page, clean).and_then(|mut lines| {
                 lines.count_rest(&mut reader)?;
                 Ok(lines)
             });
@@ -175,7 +175,7 @@ fn blob(hash: &str, page: Page, shown: String) -> Result<Prepared, BadArguments>
     })
 }
 
-fn read_file(context: &Context, located: &Located, page: &Page) -> Output {
+fn read_file(context: &CallContext, located: &Located, page: &LineRange) -> Output {
     let Located { path, real } = located;
     let name = paths::shown(&context.place, path);
     if let Err(reason) = paths::check(&context.place, located) {
@@ -187,7 +187,7 @@ fn read_file(context: &Context, located: &Located, page: &Page) -> Output {
         Err(error) => return Output::failed(format!("`{name}` {error}")),
     };
     let bytes = metadata.len();
-    let watched = Watched {
+    let watched = HashedFile {
         file,
         hasher: (bytes <= MOST_HASHED_BYTES).then(Sha256::new),
         room: MOST_HASHED_BYTES,
@@ -209,10 +209,10 @@ fn read_file(context: &Context, located: &Located, page: &Page) -> Output {
 }
 
 fn read_text(
-    reader: &mut BufReader<Watched>,
+    reader: &mut BufReader<HashedFile>,
     name: &str,
     bytes: u64,
-    page: &Page,
+    page: &LineRange,
 ) -> io::Result<Output> {
     let start = reader.fill_buf()?;
     let start = &start[..start.len().min(LOOKED_AT_BYTES)];
@@ -224,7 +224,7 @@ fn read_text(
              `strings` show more of it"
         )));
     }
-    let mut lines = Lines::read(reader, page, visible)?;
+    let mut lines = PageLines::read(reader, page, visible)?;
     if reader.get_ref().hasher.is_some() {
         lines.count_rest(reader)?;
     }
@@ -240,7 +240,7 @@ fn stopped_or_failed(name: &str, stop: &CancellationToken, error: &io::Error) ->
 }
 
 /// Reader that hashes the file as it reads, up to a limit, and can be cancelled.
-struct Watched {
+struct HashedFile {
     file: File,
     hasher: Option<Sha256>,
     /// Bytes left to hash; the file may grow while it is read.
@@ -248,7 +248,7 @@ struct Watched {
     stop: CancellationToken,
 }
 
-impl Read for Watched {
+impl Read for HashedFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.stop.is_cancelled() {
             return Err(io::Error::other("stopped"));
@@ -299,7 +299,7 @@ fn kind_of(start: &[u8]) -> Option<&'static str> {
 
 /// Page of lines that is being built.
 #[derive(Default)]
-struct Lines {
+struct PageLines {
     text: String,
     /// Lines read so far, shown or skipped.
     passed: u64,
@@ -315,10 +315,10 @@ struct Lines {
     bytes: Option<u64>,
 }
 
-impl Lines {
+impl PageLines {
     fn read(
         reader: &mut impl BufRead,
-        page: &Page,
+        page: &LineRange,
         make_text: fn(&[u8]) -> String,
     ) -> io::Result<Self> {
         let mut lines = Self::default();
@@ -330,7 +330,7 @@ impl Lines {
             lines.passed += 1;
         }
         while lines.shown < page.count && lines.text.len() < FULL_PAGE_BYTES {
-            let Some(line) = Line::read(reader, page.window())? else {
+            let Some(line) = PageLine::read(reader, page.window())? else {
                 lines.ended = true;
                 break;
             };
@@ -339,7 +339,7 @@ impl Lines {
         Ok(lines)
     }
 
-    fn push(&mut self, line: &Line, make_text: fn(&[u8]) -> String) {
+    fn push(&mut self, line: &PageLine, make_text: fn(&[u8]) -> String) {
         self.passed += 1;
         self.shown += 1;
         self.crlf |= line.crlf;
@@ -367,7 +367,7 @@ impl Lines {
         Ok(())
     }
 
-    fn into_output(self, name: &str, page: &Page) -> Output {
+    fn into_output(self, name: &str, page: &LineRange) -> Output {
         let total = self.passed;
         if self.shown == 0 {
             return match total {
@@ -414,7 +414,7 @@ impl Lines {
 
 /// One line, of which only the shown part is in memory.
 #[derive(Default)]
-struct Line {
+struct PageLine {
     /// Shown part.
     bytes: Vec<u8>,
     /// Offset of the shown part in the line.
@@ -425,7 +425,7 @@ struct Line {
     crlf: bool,
 }
 
-impl Line {
+impl PageLine {
     /// Reads the next line; none at the end.
     fn read(reader: &mut impl BufRead, window: (u64, usize)) -> io::Result<Option<Self>> {
         let (start, most) = window;

@@ -18,7 +18,7 @@ pub(super) const FACTS: ToolFacts = ToolFacts::WRITING;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct FileWriteArguments {
     /// The file; relative paths start in the working directory.
     file_path: String,
     /// The whole content of the file, with its line endings.
@@ -35,13 +35,13 @@ impl Tool for FileWrite {
                           change to a part of a file use file_edit. Refuses a file that somebody \
                           else changed since you last read or wrote it."
                 .to_owned(),
-            parameters: arguments::schema_of::<Arguments>(),
+            parameters: arguments::schema_of::<FileWriteArguments>(),
             facts: FACTS,
         }
     }
 
     fn prepare(&self, text: &str, place: &Place) -> Result<Prepared, BadArguments> {
-        let Arguments { file_path, content } = arguments::read(text)?;
+        let FileWriteArguments { file_path, content } = arguments::read(text)?;
         let change = move |_: &_| Ok(content.clone().into_bytes());
         change::prepare(place, &file_path, Arc::new(change))
     }

@@ -17,7 +17,7 @@ use crate::files::FileError;
 use crate::output::visible;
 use crate::paths::Located;
 use crate::permission::literal_pattern;
-use crate::{Context, Output, Place, Prepared, Run, Tool, Touches, paths};
+use crate::{CallContext, Output, Place, Prepared, Run, Tool, Touches, paths};
 
 /// Name of the tool.
 pub(super) const NAME: &str = "glob";
@@ -36,7 +36,7 @@ const DEADLINE: Duration = Duration::from_mins(1);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct GlobArguments {
     /// Pattern of the paths: `*` stands for any name, `**` for any directories, such as in
     /// `src/**/*.{rs,toml}`.
     pattern: String,
@@ -55,13 +55,13 @@ impl Tool for Glob {
                           .gitignore and the like name are left out, unless the pattern begins \
                           with their directory."
                 .to_owned(),
-            parameters: arguments::schema_of::<Arguments>(),
+            parameters: arguments::schema_of::<GlobArguments>(),
             facts: FACTS,
         }
     }
 
     fn prepare(&self, text: &str, place: &Place) -> Result<Prepared, BadArguments> {
-        let arguments: Arguments = arguments::read(text)?;
+        let arguments: GlobArguments = arguments::read(text)?;
         let base = arguments.path.as_deref().unwrap_or(".");
         let (start, rest) = literal_start(&arguments.pattern);
         let inner = Place {
@@ -103,7 +103,7 @@ fn literal_start(pattern: &str) -> (&str, &str) {
     }
 }
 
-fn find(context: &Context, base: &Located, matcher: &GlobMatcher) -> Output {
+fn find(context: &CallContext, base: &Located, matcher: &GlobMatcher) -> Output {
     let place = &context.place;
     let name = paths::shown(place, &base.path);
     if let Err(reason) = paths::check(place, base) {

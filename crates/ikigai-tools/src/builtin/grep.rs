@@ -25,7 +25,7 @@ use crate::files::{self, FileError};
 use crate::output::{MOST_SENT_BYTES, visible};
 use crate::paths::Located;
 use crate::permission::literal_pattern;
-use crate::{Context, Output, Place, Prepared, Run, Tool, Touches, paths};
+use crate::{CallContext, Output, Place, Prepared, Run, Tool, Touches, paths};
 
 /// Name of the tool.
 pub(super) const NAME: &str = "grep";
@@ -58,7 +58,7 @@ const DEADLINE: Duration = Duration::from_mins(2);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct GrepArguments {
     /// A regular expression in the syntax of Rust's regex crate, for single lines. `(?i)` at the
     /// start ignores case.
     pattern: String,
@@ -95,15 +95,15 @@ impl Tool for Grep {
             description: "Searches files for lines that fit a regular expression. Binary files, \
                           and files that .gitignore and the like name, are left out."
                 .to_owned(),
-            parameters: arguments::schema_of::<Arguments>(),
+            parameters: arguments::schema_of::<GrepArguments>(),
             facts: FACTS,
         }
     }
 
     fn prepare(&self, text: &str, place: &Place) -> Result<Prepared, BadArguments> {
-        let arguments: Arguments = arguments::read(text)?;
+        let arguments: GrepArguments = arguments::read(text)?;
         let base = paths::locate(place, arguments.path.as_deref().unwrap_or("."))?;
-        let search = Search {
+        let search = GrepSearch {
             matcher: expression(&arguments.pattern)?,
             glob: arguments.glob.as_deref().map(path_pattern).transpose()?,
             context: arguments.context.unwrap_or_default().min(MOST_CONTEXT),
@@ -149,15 +149,15 @@ fn path_pattern(text: &str) -> Result<GlobMatcher, BadArguments> {
 }
 
 /// Expression, path filter and output mode of a search.
-struct Search {
+struct GrepSearch {
     matcher: RegexMatcher,
     glob: Option<GlobMatcher>,
     context: usize,
     mode: Mode,
 }
 
-impl Search {
-    fn run(&self, context: &Context, base: &Located) -> Output {
+impl GrepSearch {
+    fn run(&self, context: &CallContext, base: &Located) -> Output {
         let place = &context.place;
         if let Err(reason) = paths::check(place, base) {
             return Output::failed(reason);
@@ -168,7 +168,7 @@ impl Search {
             return Output::failed(format!("`{}` {error}", paths::shown(place, &base.path)));
         }
         let mut searcher = self.searcher();
-        let mut tally = Tally::default();
+        let mut tally = MatchCounts::default();
         let mut anchors = walk::Anchors::default();
         for found in walk::below(place, base) {
             if context.stop.is_cancelled() {
@@ -227,7 +227,7 @@ impl Search {
         file: &AnchoredFile,
         name: &str,
         stop: &CancellationToken,
-        tally: &mut Tally,
+        tally: &mut MatchCounts,
     ) -> Result<(), String> {
         let file = match files::open_anchored(file) {
             Ok((file, _)) => file,
@@ -252,7 +252,7 @@ impl Search {
 
 /// Matches collected so far.
 #[derive(Default)]
-struct Tally {
+struct MatchCounts {
     text: String,
     /// Matching lines, and files that have some.
     matches: u64,
@@ -263,7 +263,7 @@ struct Tally {
     first_unread: Option<String>,
 }
 
-impl Tally {
+impl MatchCounts {
     fn add(&mut self, mode: Mode, sink: &FileSink<'_>) {
         // The search of a binary file stops in the middle, so its matches are left out.
         if sink.binary || sink.matches == 0 {
@@ -326,7 +326,7 @@ fn plural(count: u64, noun: &str) -> String {
 
 /// Receives the searcher's matches in one file.
 struct FileSink<'search> {
-    search: &'search Search,
+    search: &'search GrepSearch,
     name: &'search str,
     text: String,
     /// Most bytes of text to collect.

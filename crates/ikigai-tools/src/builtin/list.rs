@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::arguments::{self, BadArguments};
-use crate::{Context, Need, Output, Place, Prepared, Run, Tool, Touches};
+use crate::{CallContext, Need, Output, Place, Prepared, Run, Tool, Touches};
 
 /// Name of the tool.
 pub const NAME: &str = "list";
@@ -45,7 +45,7 @@ const PSEUDO_PATH: &str = "/dev/null/list";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct ListArguments {
     /// `add` appends an item, `done` ticks it off, `undo` unticks it, `remove` deletes it, `clear`
     /// deletes all, `show` changes nothing.
     operation: Operation,
@@ -85,13 +85,13 @@ impl Tool for List {
         ToolSpec {
             name: NAME.to_owned(),
             description: "Keeps your own to-do list. Every answer shows the whole list.".to_owned(),
-            parameters: arguments::schema_of::<Arguments>(),
+            parameters: arguments::schema_of::<ListArguments>(),
             facts: FACTS,
         }
     }
 
     fn prepare(&self, text: &str, _: &Place) -> Result<Prepared, BadArguments> {
-        let Arguments { operation, item } = arguments::read(text)?;
+        let ListArguments { operation, item } = arguments::read(text)?;
         let item = item.unwrap_or_default();
         let needs_item = !matches!(operation, Operation::Clear | Operation::Show);
         if needs_item && item.trim().is_empty() {
@@ -116,8 +116,8 @@ impl Tool for List {
     }
 }
 
-fn run(context: &Context, operation: Operation, item: &str) -> Output {
-    let mut items = Items::read(context.given.list.as_deref().unwrap_or_default());
+fn run(context: &CallContext, operation: Operation, item: &str) -> Output {
+    let mut items = TodoList::read(context.given.list.as_deref().unwrap_or_default());
     match items.change(operation, item) {
         Ok(()) => Output::done(items.text(), items.summary()),
         Err(reason) => Output {
@@ -129,12 +129,12 @@ fn run(context: &Context, operation: Operation, item: &str) -> Output {
 
 /// One item of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Item {
+struct TodoItem {
     done: bool,
     text: String,
 }
 
-impl Item {
+impl TodoItem {
     /// Makes an item from any text: one line, shortened to the limit.
     fn new(done: bool, text: &str) -> Self {
         let line = arguments::one_line(text, MOST_ITEM_BYTES);
@@ -162,14 +162,14 @@ impl Item {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Items(Vec<Item>);
+struct TodoList(Vec<TodoItem>);
 
-impl Items {
+impl TodoList {
     /// Reads the text that [`Self::text`] wrote; skips other lines.
     fn read(text: &str) -> Self {
         Self(
             text.lines()
-                .filter_map(Item::read)
+                .filter_map(TodoItem::read)
                 .take(MOST_ITEMS)
                 .collect(),
         )
@@ -214,8 +214,8 @@ impl Items {
     }
 
     fn add(&mut self, text: &str) -> Result<(), String> {
-        let items = text.lines().map(|line| Item::new(false, line));
-        let items: Vec<Item> = items.filter(|item| !item.text.is_empty()).collect();
+        let items = text.lines().map(|line| TodoItem::new(false, line));
+        let items: Vec<TodoItem> = items.filter(|item| !item.text.is_empty()).collect();
         if items.is_empty() {
             return Err("there is no text in this item".to_owned());
         }
@@ -228,14 +228,14 @@ impl Items {
         Ok(())
     }
 
-    fn find(&mut self, item: &str) -> Result<&mut Item, String> {
+    fn find(&mut self, item: &str) -> Result<&mut TodoItem, String> {
         let at = self.place(item)?;
         self.0.get_mut(at).ok_or_else(|| unknown(item))
     }
 
     /// Returns the index of an item, by its number or else its text.
     fn place(&self, item: &str) -> Result<usize, String> {
-        let wanted = Item::new(false, item).text;
+        let wanted = TodoItem::new(false, item).text;
         let by_text = self.0.iter().position(|item| item.text == wanted);
         let number = wanted.trim_end_matches('.').parse::<usize>().ok();
         let by_number = number

@@ -8,7 +8,7 @@ mod file_write;
 mod glob;
 mod grep;
 pub mod list;
-mod near;
+mod text_suggestion;
 mod walk;
 pub mod web_fetch;
 pub mod web_search;
@@ -18,10 +18,10 @@ use std::sync::Arc;
 use ikigai_core::project::ToolFacts;
 
 use crate::Tool;
-use crate::process::Environment;
+use crate::process::ChildEnvironment;
 
 /// Returns the tools that need no configuration; their processes get this environment.
-pub fn all(environment: Environment) -> Vec<Arc<dyn Tool>> {
+pub fn all(environment: ChildEnvironment) -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(bash::Bash::new(environment)),
         Arc::new(file_edit::FileEdit),

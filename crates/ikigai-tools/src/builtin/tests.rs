@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn facts_by_name_are_those_of_the_tool() {
-    for tool in all(Environment::default()) {
+    for tool in all(ChildEnvironment::default()) {
         let spec = tool.spec();
 
         assert_eq!(facts(&spec.name), Some(spec.facts), "{}", spec.name);

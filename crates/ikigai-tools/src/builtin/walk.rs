@@ -11,7 +11,7 @@ use crate::anchored_file::{AnchoredFile, MissingDirectories};
 use crate::paths::{Hidden, Located};
 
 /// Entry of the walk.
-pub(super) struct Found {
+pub(super) struct WalkEntry {
     /// Path in the form of [`Located::path`].
     pub(super) path: PathBuf,
     /// Path relative to the start.
@@ -29,7 +29,7 @@ pub(super) struct Found {
 ///
 /// The walk goes by paths, so a directory that becomes a link meanwhile can mislead it. Therefore
 /// use an entry only if [`Anchors`] finds it again without following links.
-pub(super) fn below(place: &Place, start: &Located) -> impl Iterator<Item = Found> {
+pub(super) fn below(place: &Place, start: &Located) -> impl Iterator<Item = WalkEntry> {
     let Located { path: start, real } = start.clone();
     let hidden = Hidden::of(place);
     let walk = WalkBuilder::new(&real)
@@ -49,7 +49,7 @@ pub(super) fn below(place: &Place, start: &Located) -> impl Iterator<Item = Foun
         } else {
             start.join(&inside)
         };
-        Some(Found {
+        Some(WalkEntry {
             path,
             inside,
             kind: entry.file_type()?,
@@ -68,13 +68,13 @@ pub(super) struct Anchors {
 
 impl Anchors {
     /// Returns the modification time of the entry; none if it is gone.
-    pub(super) fn changed(&mut self, found: &Found) -> Option<SystemTime> {
+    pub(super) fn changed(&mut self, found: &WalkEntry) -> Option<SystemTime> {
         let metadata = self.anchor(found)?.metadata().ok()?;
         Some(metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH))
     }
 
     /// Opens the entry by its directory; none if that is behind a link.
-    pub(super) fn anchor(&mut self, found: &Found) -> Option<AnchoredFile> {
+    pub(super) fn anchor(&mut self, found: &WalkEntry) -> Option<AnchoredFile> {
         let path = &found.real;
         let (parent, name) = (path.parent()?, path.file_name()?);
         match &self.newest {

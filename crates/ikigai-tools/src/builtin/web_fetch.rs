@@ -15,11 +15,11 @@ use serde::Deserialize;
 
 use crate::arguments::{self, BadArguments};
 use crate::permission::literal_pattern;
-use crate::web::address::{self, Reach};
-use crate::web::client::{self, Answer, Client, FetchError, Hop};
+use crate::web::address::{self, NetworkReach};
+use crate::web::client::{self, FetchError, Hop, WebClient, WebResponse};
 use crate::web::decode::{Content, content, text_of};
 use crate::web::markdown;
-use crate::{Context, Output, Place, Prepared, Run, Tool, Touches};
+use crate::{CallContext, Output, Place, Prepared, Run, Tool, Touches};
 
 /// Name of the tool.
 pub(super) const NAME: &str = "web_fetch";
@@ -58,12 +58,12 @@ impl Default for WebLimits {
 /// Fetches pages.
 pub struct WebFetch {
     limits: WebLimits,
-    client: Arc<Client>,
+    client: Arc<WebClient>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct WebFetchArguments {
     /// The whole address, with `https://`.
     url: String,
     /// Number of characters to skip at the start of the text. Default 0.
@@ -76,13 +76,13 @@ impl WebFetch {
     /// Creates the tool with these limits. It opens no connection yet.
     pub fn new(limits: WebLimits) -> Self {
         let reach = if limits.allow_private {
-            Reach::Everything
+            NetworkReach::Everything
         } else {
-            Reach::Public
+            NetworkReach::Public
         };
         Self {
             limits,
-            client: Arc::new(Client::new(reach, address::system())),
+            client: Arc::new(WebClient::new(reach, address::system())),
         }
     }
 }
@@ -96,15 +96,15 @@ impl Tool for WebFetch {
                           in parts: `offset` and `limit` count characters of the text. A \
                           redirection to another host is not followed but told."
                     .to_owned(),
-            parameters: arguments::schema_of::<Arguments>(),
+            parameters: arguments::schema_of::<WebFetchArguments>(),
             facts: FACTS,
         }
     }
 
     fn prepare(&self, text: &str, _: &Place) -> Result<Prepared, BadArguments> {
-        let arguments: Arguments = arguments::read(text)?;
+        let arguments: WebFetchArguments = arguments::read(text)?;
         let url = address_of(&arguments.url)?;
-        let part = Part {
+        let part = TextRange {
             offset: arguments.offset.unwrap_or(0),
             limit: arguments.limit.unwrap_or(DEFAULT_LIMIT),
         };
@@ -132,7 +132,7 @@ impl Tool for WebFetch {
 
 /// Range of a text, in characters.
 #[derive(Clone, Copy)]
-struct Part {
+struct TextRange {
     offset: usize,
     limit: usize,
 }
@@ -161,11 +161,11 @@ fn pattern(url: &Url) -> String {
 }
 
 async fn carry_out(
-    client: &Client,
+    client: &WebClient,
     url: Url,
-    part: Part,
+    part: TextRange,
     limits: WebLimits,
-    context: &Context,
+    context: &CallContext,
 ) -> Output {
     // The branch that ends first drops the request, which closes the connection.
     tokio::select! {
@@ -182,17 +182,17 @@ async fn carry_out(
 }
 
 async fn fetch(
-    client: &Client,
+    client: &WebClient,
     url: Url,
-    part: Part,
+    part: TextRange,
     limits: WebLimits,
-    context: &Context,
+    context: &CallContext,
 ) -> Result<Output, FetchError> {
     let mut headers = HeaderMap::new();
     let wanted = "text/markdown, text/html, application/json, text/*;q=0.9, */*;q=0.5";
     headers.insert(ACCEPT, HeaderValue::from_static(wanted));
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    let Answer { url, mut response } = client.get(url, &headers).await?;
+    let WebResponse { url, mut response } = client.get(url, &headers).await?;
     if let Hop::Elsewhere(next) = client::hop(&url, &response) {
         return Ok(Output::failed(format!(
             "{url} leads to {next}, which is another host and was not asked. If that is what you want, call `web_fetch` with it."
@@ -254,7 +254,7 @@ fn size_in_words(bytes: usize, is_cut: bool) -> String {
 }
 
 /// Returns the requested part of a text, with a note about the rest.
-fn excerpt(text: &str, part: Part, is_cut: bool) -> String {
+fn excerpt(text: &str, part: TextRange, is_cut: bool) -> String {
     let total = text.chars().count();
     if total == 0 {
         return "[the page has no text]".to_owned();

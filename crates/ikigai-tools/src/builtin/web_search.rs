@@ -13,10 +13,10 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
 use crate::arguments::{self, BadArguments};
-use crate::web::address::{self, Reach};
-use crate::web::client::{self, Client, FetchError};
+use crate::web::address::{self, NetworkReach};
+use crate::web::client::{self, FetchError, WebClient};
 use crate::web::markdown;
-use crate::{Context, Output, Place, Prepared, Run, Tool, Touches};
+use crate::{CallContext, Output, Place, Prepared, Run, Tool, Touches};
 
 /// Name of the tool.
 pub(super) const NAME: &str = "web_search";
@@ -50,12 +50,12 @@ pub struct WebSearch {
 struct Service {
     key: SecretString,
     base_url: String,
-    client: Client,
+    client: WebClient,
 }
 
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct WebSearchArguments {
     /// Words to search for, at most 400 characters.
     query: String,
     /// Number of results, from 1 to 20. Default 10.
@@ -73,7 +73,7 @@ impl WebSearch {
     /// connection yet.
     pub fn new(key: SecretString, base_url: impl Into<String>) -> Self {
         // The user chooses the service, not the model, so any address is allowed.
-        let client = Client::new(Reach::Everything, address::system());
+        let client = WebClient::new(NetworkReach::Everything, address::system());
         Self {
             service: Arc::new(Service {
                 key,
@@ -91,13 +91,13 @@ impl Tool for WebSearch {
             description: "Searches the web and gives titles, addresses and descriptions of what \
                           is found. Use `web_fetch` to read a page."
                 .to_owned(),
-            parameters: arguments::schema_of::<Arguments>(),
+            parameters: arguments::schema_of::<WebSearchArguments>(),
             facts: FACTS,
         }
     }
 
     fn prepare(&self, text: &str, _: &Place) -> Result<Prepared, BadArguments> {
-        let arguments: Arguments = arguments::read(text)?;
+        let arguments: WebSearchArguments = arguments::read(text)?;
         let query = arguments.query.trim().to_owned();
         if query.is_empty() {
             return Err(BadArguments("`query` is empty".to_owned()));
@@ -146,26 +146,26 @@ struct Wish {
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Answer {
+struct SearchResponse {
     #[serde(default)]
-    web: Option<Web>,
+    web: Option<WebResults>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Web {
+struct WebResults {
     #[serde(default)]
-    results: Vec<Found>,
+    results: Vec<SearchHit>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Found {
+struct SearchHit {
     title: Option<String>,
     url: Option<String>,
     description: Option<String>,
 }
 
-async fn carry_out(service: &Service, wish: &Wish, context: &Context) -> Output {
+async fn carry_out(service: &Service, wish: &Wish, context: &CallContext) -> Output {
     let answered = tokio::time::timeout(DEADLINE, service.ask(wish));
     tokio::select! {
         biased;
@@ -179,7 +179,7 @@ async fn carry_out(service: &Service, wish: &Wish, context: &Context) -> Output 
 }
 
 impl Service {
-    async fn ask(&self, wish: &Wish) -> Result<Vec<Found>, String> {
+    async fn ask(&self, wish: &Wish) -> Result<Vec<SearchHit>, String> {
         let mut url = Url::parse(&self.base_url)
             .map_err(|error| format!("its address in the configuration is wrong: {error}"))?;
         // The filter may drop results, so ask for the maximum.
@@ -202,7 +202,7 @@ impl Service {
         if !status.is_success() {
             return Err(remedy(status));
         }
-        let answer: Answer = serde_json::from_slice(&body)
+        let answer: SearchResponse = serde_json::from_slice(&body)
             .map_err(|_| "the service answered something that is no list of results".to_owned())?;
         Ok(answer.web.unwrap_or_default().results)
     }
@@ -239,7 +239,7 @@ impl Wish {
         query
     }
 
-    fn wants(&self, found: &Found) -> bool {
+    fn wants(&self, found: &SearchHit) -> bool {
         let url = found.url.as_deref().and_then(|url| Url::parse(url).ok());
         let Some(host) = url.as_ref().and_then(Url::host_str) else {
             return false;
@@ -265,7 +265,7 @@ fn domains(written: &[String]) -> Vec<String> {
     plain.filter(|domain| !domain.is_empty()).collect()
 }
 
-fn result(wish: &Wish, found: &[Found]) -> Output {
+fn result(wish: &Wish, found: &[SearchHit]) -> Output {
     let wanted = found.iter().filter(|one| wish.wants(one)).take(wish.count);
     let mut text = String::new();
     let mut count = 0;

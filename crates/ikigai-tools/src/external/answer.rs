@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::output::clean;
 use crate::process::{Cause, Ended, describe_exit, describe_left_behind};
-use crate::{Ending, Output, arguments};
+use crate::{CallEnding, Output, arguments};
 
 /// Longest line shown to the user, in characters.
 const MOST_SHOWN_CHARS: usize = 200;
@@ -31,7 +31,7 @@ pub(super) fn read(ended: Ended, deadline: Duration) -> Output {
                     text,
                     is_meant: true,
                     success: success && status.success(),
-                    ending: Ending::Ran,
+                    ending: CallEnding::Ran,
                 },
                 Err(complaint) => {
                     // A failed tool need not answer; the exit status is enough.
@@ -42,7 +42,7 @@ pub(super) fn read(ended: Ended, deadline: Duration) -> Output {
                         text: told(&ended.output),
                         is_meant: false,
                         success: false,
-                        ending: Ending::Ran,
+                        ending: CallEnding::Ran,
                     }
                 }
             }
@@ -69,7 +69,7 @@ struct Answered {
     /// True if the text is a proper answer, false if it is raw output.
     is_meant: bool,
     success: bool,
-    ending: Ending,
+    ending: CallEnding,
 }
 
 impl Answered {
@@ -78,7 +78,7 @@ impl Answered {
             text: told(output),
             is_meant: false,
             success: false,
-            ending: Ending::Stopped,
+            ending: CallEnding::Stopped,
         }
     }
 

@@ -36,7 +36,7 @@ pub(super) struct Identity {
 /// Outcome of asking a tool for its schema.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Outcome {
+pub(super) enum ProbeOutcome {
     /// It printed a valid schema.
     Tool {
         name: String,
@@ -53,13 +53,13 @@ pub(super) enum Outcome {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Cache {
     version: u32,
-    entries: BTreeMap<PathBuf, Entry>,
+    entries: BTreeMap<PathBuf, CachedTool>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Entry {
+struct CachedTool {
     identity: Identity,
-    outcome: Outcome,
+    outcome: ProbeOutcome,
 }
 
 impl Identity {
@@ -74,7 +74,7 @@ impl Identity {
     }
 }
 
-impl Outcome {
+impl ProbeOutcome {
     pub(super) fn of(spec: ToolSpec) -> Self {
         Self::Tool {
             name: spec.name,
@@ -103,22 +103,24 @@ impl Cache {
     }
 
     /// Returns the outcome for a file that has not changed.
-    pub(super) fn get(&self, path: &Path, identity: Identity) -> Option<&Outcome> {
+    pub(super) fn get(&self, path: &Path, identity: Identity) -> Option<&ProbeOutcome> {
         let entry = self.entries.get(path)?;
         let is_stale = match &entry.outcome {
-            Outcome::Slow { at, .. } => now().saturating_sub(*at) >= TRIED_AGAIN_AFTER.as_secs(),
-            Outcome::Tool { .. } | Outcome::Broken(_) => false,
+            ProbeOutcome::Slow { at, .. } => {
+                now().saturating_sub(*at) >= TRIED_AGAIN_AFTER.as_secs()
+            }
+            ProbeOutcome::Tool { .. } | ProbeOutcome::Broken(_) => false,
         };
         (entry.identity == identity && !is_stale).then_some(&entry.outcome)
     }
 
     /// Stores the outcome of a tool.
-    pub(super) fn put(&mut self, path: PathBuf, identity: Identity, outcome: Outcome) {
+    pub(super) fn put(&mut self, path: PathBuf, identity: Identity, outcome: ProbeOutcome) {
         if self.entries.len() >= MOST_ENTRIES {
             self.entries.retain(|path, _| path.exists());
         }
         if self.entries.len() < MOST_ENTRIES {
-            self.entries.insert(path, Entry { identity, outcome });
+            self.entries.insert(path, CachedTool { identity, outcome });
         }
     }
 

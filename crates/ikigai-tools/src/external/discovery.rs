@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::cache::{Cache, Identity, Outcome};
+use super::cache::{Cache, Identity, ProbeOutcome};
 use super::{Allowed, Broken, External};
 use crate::output::clean;
-use crate::process::{self, Cause, Environment, Errors, Job, describe_exit};
+use crate::process::{self, Cause, ChildEnvironment, Errors, Job, describe_exit};
 use crate::{Confinement, arguments};
 
 /// Suffix of a tool's file name.
@@ -43,7 +43,7 @@ const MOST_NAME_BYTES: usize = 64;
 
 /// Parameters of a search.
 #[derive(Clone, Debug)]
-pub(crate) struct Search {
+pub(crate) struct ToolSearch {
     /// Directories of the system and of the user; later ones override.
     pub(crate) directories: Vec<PathBuf>,
     /// Working directory of the agent, in or below a project.
@@ -53,7 +53,7 @@ pub(crate) struct Search {
     /// Projects that may bring tools.
     pub(crate) allowed: Allowed,
     /// Environment of the tools.
-    pub(crate) environment: Environment,
+    pub(crate) environment: ChildEnvironment,
     /// Paths that tools may not read while they print their schema.
     pub(crate) hidden: Arc<[PathBuf]>,
     /// Timeout for a schema.
@@ -62,7 +62,7 @@ pub(crate) struct Search {
 
 /// Result of a search.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct DiscoveredTools {
     pub(crate) tools: Vec<External>,
     pub(crate) broken: Vec<Broken>,
     /// True if tools were asked, so that the cache must be saved.
@@ -70,22 +70,22 @@ pub(crate) struct Found {
 }
 
 /// File that may be a tool.
-struct Candidate {
+struct ToolFile {
     name: String,
     path: PathBuf,
     identity: Identity,
 }
 
 /// Searches for tools. Runs only files that are not in `cache` or have changed.
-pub(crate) async fn look(search: Search, cache: &mut Cache) -> Found {
+pub(crate) async fn look(search: ToolSearch, cache: &mut Cache) -> DiscoveredTools {
     let listing = {
         let search = search.clone();
         tokio::task::spawn_blocking(move || list(&search)).await
     };
     let (candidates, broken) = listing.unwrap_or_default();
-    let mut found = Found {
+    let mut found = DiscoveredTools {
         broken,
-        ..Found::default()
+        ..DiscoveredTools::default()
     };
 
     let mut unknown = Vec::new();
@@ -105,7 +105,7 @@ pub(crate) async fn look(search: Search, cache: &mut Cache) -> Found {
 
     for candidate in candidates {
         match cache.get(&candidate.path, candidate.identity) {
-            Some(Outcome::Tool {
+            Some(ProbeOutcome::Tool {
                 name,
                 description,
                 parameters,
@@ -121,7 +121,7 @@ pub(crate) async fn look(search: Search, cache: &mut Cache) -> Found {
                     .tools
                     .push(External::new(candidate.path, spec, environment));
             }
-            Some(Outcome::Broken(reason) | Outcome::Slow { reason, .. }) => {
+            Some(ProbeOutcome::Broken(reason) | ProbeOutcome::Slow { reason, .. }) => {
                 found.broken.push(Broken {
                     path: candidate.path,
                     reason: reason.clone(),
@@ -137,7 +137,7 @@ pub(crate) async fn look(search: Search, cache: &mut Cache) -> Found {
     found
 }
 
-impl Search {
+impl ToolSearch {
     /// Returns true if a directory for tools exists. Checks only a few names.
     pub(crate) fn has_directories(&self) -> bool {
         self.directories.iter().any(|directory| directory.exists())
@@ -146,7 +146,7 @@ impl Search {
 }
 
 /// Lists the files of all directories without running any. Blocks.
-fn list(search: &Search) -> (Vec<Candidate>, Vec<Broken>) {
+fn list(search: &ToolSearch) -> (Vec<ToolFile>, Vec<Broken>) {
     let mut by_name = BTreeMap::new();
     let mut broken = Vec::new();
     for directory in &search.directories {
@@ -168,8 +168,8 @@ fn list(search: &Search) -> (Vec<Candidate>, Vec<Broken>) {
 
 fn list_one(
     directory: &Path,
-    search: &Search,
-    by_name: &mut BTreeMap<String, Candidate>,
+    search: &ToolSearch,
+    by_name: &mut BTreeMap<String, ToolFile>,
     broken: &mut Vec<Broken>,
 ) {
     for path in files_in(directory) {
@@ -198,7 +198,7 @@ fn files_in(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn candidate(path: &Path, search: &Search) -> Result<Candidate, String> {
+fn candidate(path: &Path, search: &ToolSearch) -> Result<ToolFile, String> {
     let name = path
         .file_name()
         .and_then(OsStr::to_str)
@@ -216,7 +216,7 @@ fn candidate(path: &Path, search: &Search) -> Result<Candidate, String> {
     if metadata.permissions().mode() & 0o111 == 0 {
         return Err("it is not executable".to_owned());
     }
-    Ok(Candidate {
+    Ok(ToolFile {
         name,
         path: path.to_path_buf(),
         identity: Identity::of(&metadata),
@@ -251,8 +251,8 @@ fn project_tools(workdir: &Path) -> Option<PathBuf> {
 /// Asks tools for their schemas, several in parallel.
 async fn ask_all(
     unknown: Vec<(PathBuf, String, Identity)>,
-    search: &Search,
-) -> Vec<(PathBuf, Identity, Outcome)> {
+    search: &ToolSearch,
+) -> Vec<(PathBuf, Identity, ProbeOutcome)> {
     let mut waiting = unknown.into_iter();
     let mut asked = JoinSet::new();
     let mut outcomes = Vec::new();
@@ -277,7 +277,7 @@ async fn ask_all(
 /// Asks a tool for its schema, in a sandbox.
 ///
 /// A changed file then gains no more by being asked than by being called.
-async fn ask(path: &Path, name: &str, search: Search) -> Outcome {
+async fn ask(path: &Path, name: &str, search: ToolSearch) -> ProbeOutcome {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let job = Job {
@@ -300,22 +300,22 @@ async fn ask(path: &Path, name: &str, search: Search) -> Outcome {
     let ended = match process::run(job, &CancellationToken::new(), Arc::new(|_| {})).await {
         Ok(ended) => ended,
         // The machine may be out of processes; try again later.
-        Err(error) => return Outcome::slow(error.to_string()),
+        Err(error) => return ProbeOutcome::slow(error.to_string()),
     };
     let said = arguments::one_line(&clean(&ended.errors), MOST_REASON_CHARS);
     match ended.cause {
-        Cause::Deadline | Cause::Stopped => Outcome::slow(format!(
+        Cause::Deadline | Cause::Stopped => ProbeOutcome::slow(format!(
             "`--schema` took longer than {} s",
             search.patience.as_secs()
         )),
         Cause::Exited(status) if !status.success() => {
             let separator = if said.is_empty() { "" } else { ": " };
             let exit = describe_exit(status);
-            Outcome::Broken(format!("`--schema` failed with {exit}{separator}{said}"))
+            ProbeOutcome::Broken(format!("`--schema` failed with {exit}{separator}{said}"))
         }
         Cause::Exited(_) => match understand(&ended.output, name) {
-            Ok(spec) => Outcome::of(spec),
-            Err(reason) => Outcome::Broken(format!("`--schema` {reason}")),
+            Ok(spec) => ProbeOutcome::of(spec),
+            Err(reason) => ProbeOutcome::Broken(format!("`--schema` {reason}")),
         },
     }
 }

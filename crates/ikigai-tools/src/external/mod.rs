@@ -4,7 +4,7 @@
 //! arguments, writes the model's arguments as a JSON object to its input, and reads JSON as its
 //! answer. `docs/tools.md` is for authors of tools.
 
-mod allowed;
+mod allowed_directories;
 mod answer;
 mod cache;
 mod discovery;
@@ -18,11 +18,11 @@ use ikigai_core::project::ToolSpec;
 use serde_json::{Map, Value};
 
 use crate::output::MOST_KEPT_BYTES;
-use crate::process::{self, Environment, Errors, Job, OutputListeners};
-use crate::{BadArguments, Context, Output, Place, Prepared, Run, Tool, Touches, arguments};
-pub(crate) use allowed::Allowed;
+use crate::process::{self, ChildEnvironment, Errors, Job, OutputListeners};
+use crate::{BadArguments, CallContext, Output, Place, Prepared, Run, Tool, Touches, arguments};
+pub(crate) use allowed_directories::Allowed;
 pub(crate) use cache::Cache;
-pub(crate) use discovery::{Found, Search, look};
+pub(crate) use discovery::{DiscoveredTools, ToolSearch, look};
 
 /// Longest time for a call.
 const DEADLINE: Duration = Duration::from_mins(2);
@@ -41,11 +41,11 @@ pub struct Broken {
 pub(crate) struct External {
     path: PathBuf,
     spec: ToolSpec,
-    environment: Environment,
+    environment: ChildEnvironment,
 }
 
 impl External {
-    pub(crate) fn new(path: PathBuf, spec: ToolSpec, environment: Environment) -> Self {
+    pub(crate) fn new(path: PathBuf, spec: ToolSpec, environment: ChildEnvironment) -> Self {
         Self {
             path,
             spec,
@@ -103,8 +103,8 @@ async fn carry_out(
     path: PathBuf,
     input: String,
     workdir: PathBuf,
-    environment: Environment,
-    context: Context,
+    environment: ChildEnvironment,
+    context: CallContext,
 ) -> Output {
     let job = Job {
         program: path.into(),

@@ -43,7 +43,7 @@ pub(crate) fn replace(real: &Path, bytes: &[u8], seen: Option<Stamp>) -> Result<
         }
         file.check_writable().map_err(cannot_write)?;
     }
-    let draft = Draft::make(&file).map_err(cannot_write)?;
+    let draft = TemporaryFile::make(&file).map_err(cannot_write)?;
     draft.fill(bytes, old.as_ref()).map_err(cannot_write)?;
     if current(&file)?.as_ref().map(Stamp::of) != seen {
         return Err(FileError::Changed);
@@ -105,12 +105,12 @@ fn current(file: &AnchoredFile) -> Result<Option<Metadata>, FileError> {
 }
 
 /// New content in a temporary file of the same directory; removed if not put in place.
-struct Draft {
+struct TemporaryFile {
     at: AnchoredFile,
     file: File,
 }
 
-impl Draft {
+impl TemporaryFile {
     fn make(beside: &AnchoredFile) -> io::Result<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         loop {
@@ -147,7 +147,7 @@ impl Draft {
     }
 }
 
-impl Drop for Draft {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         // After the rename this name is free.
         let _ = self.at.remove();

@@ -1,6 +1,6 @@
 use std::fs;
 
-use super::{FileError, Found, find, replace, sha256_hex, size};
+use super::{FileError, FileSnapshot, find, replace, sha256_hex, size};
 
 #[test]
 fn a_file_that_somebody_else_writes_meanwhile_is_left_alone() {
@@ -38,7 +38,7 @@ fn a_file_as_it_was_seen_is_replaced() {
     let seen = find(&path).unwrap().stamp();
     replace(&path, b"new", seen).unwrap();
 
-    assert!(matches!(find(&path).unwrap(), Found::Whole { bytes, .. } if bytes == b"new"));
+    assert!(matches!(find(&path).unwrap(), FileSnapshot::Whole { bytes, .. } if bytes == b"new"));
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub fn clean(bytes: &[u8]) -> String {
         };
         let line = line.strip_suffix('\r').unwrap_or(line);
         if line.contains(is_removed) {
-            cleaned.extend(Row::default().written(line));
+            cleaned.extend(TerminalRow::default().written(line));
         } else {
             cleaned.push_str(line);
         }
@@ -53,12 +53,12 @@ fn is_removed(character: char) -> bool {
 
 /// Row of a screen that is being written.
 #[derive(Default)]
-struct Row {
+struct TerminalRow {
     cells: Vec<char>,
     cursor: usize,
 }
 
-impl Row {
+impl TerminalRow {
     fn written(mut self, line: &str) -> Vec<char> {
         let mut rest = line.chars().peekable();
         while let Some(character) = rest.next() {

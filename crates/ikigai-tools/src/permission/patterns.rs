@@ -22,7 +22,7 @@ pub(super) enum Reach {
 
 /// Piece of a pattern.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Piece {
+enum PatternPiece {
     Any,
     One(char),
 }
@@ -60,7 +60,7 @@ pub(super) fn matches_text(pattern: &str, text: &str) -> bool {
 
 /// Returns true if a text is the only one that a pattern matches.
 pub(super) fn is_exactly(pattern: &str, text: &str) -> bool {
-    let wanted = text.chars().map(Piece::One);
+    let wanted = text.chars().map(PatternPiece::One);
     pieces(pattern).into_iter().eq(wanted)
 }
 
@@ -80,14 +80,14 @@ pub(super) fn matches_path(pattern: &str, path: &Path, base: &Path, reach: Reach
     let Some(path) = names(path) else {
         return false;
     };
-    let mut wanted: Vec<Vec<Piece>> = Vec::new();
+    let mut wanted: Vec<Vec<PatternPiece>> = Vec::new();
     if !pattern.starts_with('/') {
         let Some(base) = names(base) else {
             return false;
         };
         wanted.extend(
             base.iter()
-                .map(|name| name.chars().map(Piece::One).collect()),
+                .map(|name| name.chars().map(PatternPiece::One).collect()),
         );
     }
     for name in pattern.split('/') {
@@ -99,14 +99,15 @@ pub(super) fn matches_path(pattern: &str, path: &Path, base: &Path, reach: Reach
             name => wanted.push(pieces(name)),
         }
     }
-    let is_star = |name: &Vec<Piece>| name.as_slice() == [Piece::Any, Piece::Any];
+    let is_star =
+        |name: &Vec<PatternPiece>| name.as_slice() == [PatternPiece::Any, PatternPiece::Any];
     stars(
         &wanted,
         &path,
         is_star,
         |name| reach == Reach::Everything || !is_guarded_name(name),
         |wanted, name| {
-            let is_spelled = !wanted.contains(&Piece::Any);
+            let is_spelled = !wanted.contains(&PatternPiece::Any);
             let may = reach == Reach::Everything || is_spelled || !is_guarded_name(name);
             may && matches_pieces(wanted, &name.chars().collect::<Vec<_>>())
         },
@@ -151,26 +152,26 @@ fn names(path: &Path) -> Option<Vec<&str>> {
         .collect()
 }
 
-fn pieces(pattern: &str) -> Vec<Piece> {
+fn pieces(pattern: &str) -> Vec<PatternPiece> {
     let mut pieces = Vec::new();
     let mut characters = pattern.chars();
     while let Some(c) = characters.next() {
         pieces.push(match c {
-            '*' => Piece::Any,
-            '\\' => Piece::One(characters.next().unwrap_or('\\')),
-            c => Piece::One(c),
+            '*' => PatternPiece::Any,
+            '\\' => PatternPiece::One(characters.next().unwrap_or('\\')),
+            c => PatternPiece::One(c),
         });
     }
     pieces
 }
 
-fn matches_pieces(pattern: &[Piece], text: &[char]) -> bool {
+fn matches_pieces(pattern: &[PatternPiece], text: &[char]) -> bool {
     stars(
         pattern,
         text,
-        |piece| *piece == Piece::Any,
+        |piece| *piece == PatternPiece::Any,
         |_| true,
-        |piece, c| *piece == Piece::One(*c),
+        |piece, c| *piece == PatternPiece::One(*c),
     )
 }
 

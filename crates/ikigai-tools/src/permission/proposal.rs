@@ -3,9 +3,9 @@
 //! Wide enough to avoid further questions, but never for arbitrary commands.
 
 use super::patterns::literal;
-use super::reading::{is_reading, reads_with_any_option};
+use super::read_only_lines::{is_reading, reads_with_any_option};
 use super::shell::{self, Word};
-use super::wrapped::{is_harmless_set, unwrapped};
+use super::wrappers::{is_harmless_set, unwrapped};
 
 /// Programs for which only the exact line is proposed: they delete, grant, fetch or run anything.
 const EXACT: &[&str] = &[

@@ -9,9 +9,9 @@ use super::Sandbox;
 use super::patterns::{
     Reach, is_exactly, matches_address, matches_command, matches_path, matches_text,
 };
-use super::reading::{is_inert, is_reading_line};
+use super::read_only_lines::{is_inert, is_reading_line};
 use super::shell::{self, Word};
-use super::wrapped::{Directories, is_harmless_set, unwrapped};
+use super::wrappers::{Directories, is_harmless_set, unwrapped};
 use crate::paths::follow;
 use crate::{Paths, Place, Prepared};
 
@@ -34,13 +34,13 @@ const OPERAND_RUNNERS: &[&str] = &["chroot", "flock"];
 const INNER_RUNNERS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
 
 /// Call, as rules see it.
-pub(super) struct Call<'a> {
+pub(super) struct RuleCall<'a> {
     tool: &'a str,
     place: &'a Place,
-    target: Target<'a>,
+    target: RuleTarget<'a>,
 }
 
-enum Target<'a> {
+enum RuleTarget<'a> {
     /// Shell line.
     Line(&'a str),
     /// Absolute paths of files.
@@ -49,7 +49,7 @@ enum Target<'a> {
     Text(&'a str),
 }
 
-impl<'a> Call<'a> {
+impl<'a> RuleCall<'a> {
     pub(super) fn new(tool: &'a str, prepared: &'a Prepared, place: &'a Place) -> Self {
         let paths = match prepared.class {
             EffectClass::Read => &prepared.touches.reads,
@@ -57,9 +57,9 @@ impl<'a> Call<'a> {
             EffectClass::Execute | EffectClass::Network | EffectClass::Agent => &Paths::None,
         };
         let target = match paths {
-            _ if tool == SHELL_TOOL => Target::Line(prepared.subject.trim()),
-            Paths::Below(paths) if !paths.is_empty() => Target::Paths(paths),
-            _ => Target::Text(&prepared.subject),
+            _ if tool == SHELL_TOOL => RuleTarget::Line(prepared.subject.trim()),
+            Paths::Below(paths) if !paths.is_empty() => RuleTarget::Paths(paths),
+            _ => RuleTarget::Text(&prepared.subject),
         };
         Self {
             tool,
@@ -79,8 +79,8 @@ impl<'a> Call<'a> {
     /// Returns the subject that an exact pattern for this call must match.
     pub(super) fn exact_subject(&self) -> String {
         match self.target {
-            Target::Line(text) | Target::Text(text) => text.to_owned(),
-            Target::Paths(paths) => {
+            RuleTarget::Line(text) | RuleTarget::Text(text) => text.to_owned(),
+            RuleTarget::Paths(paths) => {
                 let path = paths.first().and_then(|path| follow(path));
                 path.unwrap_or_default().to_string_lossy().into_owned()
             }
@@ -89,7 +89,7 @@ impl<'a> Call<'a> {
 
     /// Returns true for a shell line that only reads.
     pub(super) fn is_reading_line(&self) -> bool {
-        matches!(self.target, Target::Line(line) if is_reading_line(line))
+        matches!(self.target, RuleTarget::Line(line) if is_reading_line(line))
     }
 
     /// Returns true if rules allow the whole call.
@@ -105,9 +105,9 @@ impl<'a> Call<'a> {
             .filter_map(|rule| rule.pattern.as_deref())
             .collect();
         match self.target {
-            Target::Line(line) => allow_line(&patterns, line, sandbox, self.place),
-            Target::Paths(paths) => paths.iter().all(|path| self.allow_path(&patterns, path)),
-            Target::Text(text) => patterns.iter().any(|pattern| {
+            RuleTarget::Line(line) => allow_line(&patterns, line, sandbox, self.place),
+            RuleTarget::Paths(paths) => paths.iter().all(|path| self.allow_path(&patterns, path)),
+            RuleTarget::Text(text) => patterns.iter().any(|pattern| {
                 if pattern.contains("://") {
                     matches_address(pattern, text)
                 } else {
@@ -124,9 +124,13 @@ impl<'a> Call<'a> {
         let pattern = rule.pattern.as_deref().unwrap_or("*");
         self.is_meant(rule)
             && match self.target {
-                Target::Line(line) => refuses_line(pattern, line),
-                Target::Paths(paths) => paths.iter().any(|path| self.refuses_path(pattern, path)),
-                Target::Text(text) => matches_text(pattern, text) || matches_address(pattern, text),
+                RuleTarget::Line(line) => refuses_line(pattern, line),
+                RuleTarget::Paths(paths) => {
+                    paths.iter().any(|path| self.refuses_path(pattern, path))
+                }
+                RuleTarget::Text(text) => {
+                    matches_text(pattern, text) || matches_address(pattern, text)
+                }
             }
     }
 

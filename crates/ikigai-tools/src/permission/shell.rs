@@ -38,10 +38,10 @@ pub(super) struct Word {
 }
 
 /// Program with its arguments; never empty.
-pub(super) type Command = Vec<Word>;
+pub(super) type ShellCommand = Vec<Word>;
 
 /// Returns the commands of a line in order; none if the syntax is not simple.
-pub(super) fn commands(line: &str) -> Option<Vec<Command>> {
+pub(super) fn commands(line: &str) -> Option<Vec<ShellCommand>> {
     // Newlines end commands, and other control characters are not expected; tabs are blanks.
     if line.chars().any(|c| c.is_control() && c != '\t') {
         return None;
@@ -87,8 +87,8 @@ impl Word {
 
 #[derive(Default)]
 struct Reader {
-    done: Vec<Command>,
-    command: Command,
+    done: Vec<ShellCommand>,
+    command: ShellCommand,
     word: Option<Word>,
     /// True if a command must follow, for example after a `|`.
     is_owed: bool,
@@ -189,7 +189,7 @@ impl Reader {
         Some(())
     }
 
-    fn finish(mut self) -> Option<Vec<Command>> {
+    fn finish(mut self) -> Option<Vec<ShellCommand>> {
         self.end_word();
         if !self.command.is_empty() {
             self.done.push(self.command);

@@ -66,14 +66,14 @@ const SECRET_FIELDS: &[&str] = &[
 /// By default all variables of ikigai, except for likely secrets and the variables that configure
 /// ikigai.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Environment {
+pub struct ChildEnvironment {
     withheld: Vec<String>,
     kept: Vec<String>,
     /// True if likely secrets are passed on.
     trusted: bool,
 }
 
-impl Environment {
+impl ChildEnvironment {
     /// Also withholds these, such as the variables that hold configured keys.
     #[must_use]
     pub fn withholding(mut self, names: impl IntoIterator<Item = String>) -> Self {
@@ -82,7 +82,7 @@ impl Environment {
     }
 
     /// Passes these on although they look like secrets, because the user allows it. Variables of
-    /// [`Environment::withholding`] stay withheld.
+    /// [`ChildEnvironment::withholding`] stay withheld.
     #[must_use]
     pub fn keeping(mut self, names: impl IntoIterator<Item = String>) -> Self {
         self.kept.extend(names);
@@ -91,7 +91,7 @@ impl Environment {
 
     /// Passes on likely secrets as well: for command lines that the user runs.
     ///
-    /// Variables of [`Environment::withholding`] and of ikigai itself stay withheld.
+    /// Variables of [`ChildEnvironment::withholding`] and of ikigai itself stay withheld.
     #[must_use]
     pub fn for_the_user(mut self) -> Self {
         self.trusted = true;

@@ -31,7 +31,7 @@ use crate::protected_paths::guard::RepositoryGuard;
 use crate::sandbox::{self, Jail, Listener, ListenerReceiver};
 use crate::{COOKIE_VARIABLE, Confinement};
 pub(crate) use describe::{describe_exit, describe_left_behind};
-pub use environment::Environment;
+pub use environment::ChildEnvironment;
 use family::Mark;
 pub(crate) use reading_git::restrict as restrict_git;
 use streams::Streams;
@@ -212,7 +212,7 @@ pub async fn has_namespaces() -> bool {
         program: shell().into(),
         arguments: vec!["-c".into(), "true".into()],
         workdir: PathBuf::from("/"),
-        variables: Environment::default().variables(),
+        variables: ChildEnvironment::default().variables(),
         input: None,
         errors: Errors::Together,
         most_bytes: 0,

@@ -24,14 +24,14 @@ pub(crate) struct Streams {
     errors: Stream,
     ticker: Ticker,
     /// Stream that was written last.
-    newest: Newest,
+    newest: NewestLine,
     unseen: UnseenLines,
     errors_come_apart: bool,
     listeners: OutputListeners,
 }
 
 #[derive(Clone, Copy)]
-enum Newest {
+enum NewestLine {
     Output,
     Errors,
 }
@@ -59,7 +59,7 @@ impl Streams {
             output: Stream::new(Some(output), most_bytes),
             errors: Stream::new(errors, most_bytes),
             ticker: Ticker::new(listeners.line.clone()),
-            newest: Newest::Output,
+            newest: NewestLine::Output,
             unseen: UnseenLines::default(),
             listeners,
         }
@@ -81,7 +81,7 @@ impl Streams {
                     if is_shown {
                         self.unseen.push(came);
                     }
-                    self.newest = Newest::Output;
+                    self.newest = NewestLine::Output;
                     if self.ticker.see(|| self.output.kept.newest_line()) {
                         self.show_unseen();
                     }
@@ -90,7 +90,7 @@ impl Streams {
             () = self.errors.ready() => {
                 if let Some(came) = self.errors.read() {
                     self.unseen.push(came);
-                    self.newest = Newest::Errors;
+                    self.newest = NewestLine::Errors;
                     if self.ticker.see(|| self.errors.kept.newest_line()) {
                         self.show_unseen();
                     }
@@ -98,8 +98,8 @@ impl Streams {
             }
             () = self.ticker.due() => {
                 let newest = match self.newest {
-                    Newest::Output => &self.output,
-                    Newest::Errors => &self.errors,
+                    NewestLine::Output => &self.output,
+                    NewestLine::Errors => &self.errors,
                 };
                 self.ticker.tell(|| newest.kept.newest_line());
                 self.show_unseen();

@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::SystemTime;
 
-use super::nested::{NestedRepository, nested_repositories};
+use super::nested_repositories::{NestedRepository, nested_repositories};
 use super::snapshot::{
     Attic, DirectorySnapshot, GuardedKind, changed_since, open_directory, read_file, replace_file,
 };

@@ -43,7 +43,7 @@ pub(super) enum Network {
 
 /// Write access of a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Writes {
+pub(super) enum WriteAccess {
     Some,
     None,
 }
@@ -69,13 +69,13 @@ pub(super) enum CallJudge {
 /// Returns the filter of a sandbox.
 pub(super) fn filter(
     network: Network,
-    writes: Writes,
+    writes: WriteAccess,
     ipc: IpcScope,
     judge: CallJudge,
 ) -> io::Result<&'static BpfProgram> {
     static BUILT: [OnceLock<Option<BpfProgram>>; 16] = [const { OnceLock::new() }; 16];
     let index = usize::from(network == Network::Allowed) * 8
-        + usize::from(writes == Writes::Some) * 4
+        + usize::from(writes == WriteAccess::Some) * 4
         + usize::from(ipc == IpcScope::Private) * 2
         + usize::from(judge == CallJudge::Supervisor);
     BUILT
@@ -91,7 +91,7 @@ pub(super) fn filter(
 /// Builds a filter: architecture, unknown calls, a search among the listed calls, then their rules.
 fn build(
     network: Network,
-    writes: Writes,
+    writes: WriteAccess,
     ipc: IpcScope,
     judge: CallJudge,
 ) -> Result<BpfProgram, seccompiler::Error> {
@@ -163,7 +163,7 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 fn rules(
     network: Network,
-    writes: Writes,
+    writes: WriteAccess,
     ipc: IpcScope,
 ) -> Result<Rules, seccompiler::BackendError> {
     let mut rules: Rules = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
@@ -197,7 +197,7 @@ fn rules(
     if ipc == IpcScope::Shared {
         shared_ipc(&mut rules)?;
     }
-    if writes == Writes::None {
+    if writes == WriteAccess::None {
         rules.extend(REFUSED_WHEN_READING.iter().map(|call| (*call, Vec::new())));
         let others: Vec<_> = READING_REQUESTS
             .iter()

@@ -58,7 +58,7 @@ pub(super) fn ruleset(
 
 fn build(key: &RulesetKey) -> Result<(RulesetCreated, RulesetPaths), RulesetError> {
     let all = AccessFs::from_all(NEWEST);
-    let mut grants = Grants {
+    let mut grants = FileGrants {
         ruleset: Ruleset::default()
             .handle_access(all)?
             .scope(Scope::from_all(NEWEST))?
@@ -95,13 +95,13 @@ fn build(key: &RulesetKey) -> Result<(RulesetCreated, RulesetPaths), RulesetErro
     Ok((grants.ruleset, grants.paths))
 }
 
-struct Grants {
+struct FileGrants {
     ruleset: RulesetCreated,
     hidden: Vec<PathBuf>,
     paths: RulesetPaths,
 }
 
-impl Grants {
+impl FileGrants {
     /// Grants a file or directory, except for hidden paths below it.
     fn add_around(&mut self, path: &Path, rights: BitFlags<AccessFs>) -> Result<(), RulesetError> {
         if self.hidden.iter().any(|hidden| path.starts_with(hidden)) {

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 use seccompiler::BpfProgram;
 
-use super::calls::{CallJudge, IpcScope, Network, Writes};
+use super::calls::{CallJudge, IpcScope, Network, WriteAccess};
 use super::listener::{self, ListenerSender};
 pub(crate) use super::listener::{Listener, ListenerReceiver};
 use super::namespaces::{Entered, Mounts, Namespaces};
@@ -66,9 +66,9 @@ impl Jail {
             Network::Refused
         };
         let writes = if write.is_empty() {
-            Writes::None
+            WriteAccess::None
         } else {
-            Writes::Some
+            WriteAccess::Some
         };
         let filters = |ipc| -> io::Result<CallFilters> {
             Ok(CallFilters {

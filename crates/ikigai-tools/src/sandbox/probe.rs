@@ -21,7 +21,7 @@ use crate::Confinement;
 const MOST_NAMES: usize = 16;
 
 pub(super) fn run() -> Force {
-    match Place::make() {
+    match ProbeDirectory::make() {
         Ok(place) => {
             let attempt = std::thread::scope(|scope| {
                 std::thread::Builder::new()
@@ -39,7 +39,7 @@ pub(super) fn run() -> Force {
     }
 }
 
-fn attempt(place: &Place) -> Force {
+fn attempt(place: &ProbeDirectory) -> Force {
     let confinement = Confinement::Sandbox {
         write: vec![place.inside.clone()],
         network: false,
@@ -62,7 +62,7 @@ fn attempt(place: &Place) -> Force {
 }
 
 /// Tries forbidden actions in a sandbox and returns the successful ones.
-fn gaps(place: &Place) -> Vec<Gap> {
+fn gaps(place: &ProbeDirectory) -> Vec<Gap> {
     let mut gaps = Vec::new();
     let mut gap_if = |gap, is_open| {
         if is_open {
@@ -105,14 +105,14 @@ fn knows_truncate() -> bool {
 }
 
 /// Temporary directory of the test, removed at the end.
-struct Place {
+struct ProbeDirectory {
     root: PathBuf,
     inside: PathBuf,
     plain: PathBuf,
     secret: PathBuf,
 }
 
-impl Place {
+impl ProbeDirectory {
     fn make() -> io::Result<Self> {
         let root = make_directory()?;
         let place = Self {
@@ -155,7 +155,7 @@ fn make_directory() -> io::Result<PathBuf> {
     Err(failure)
 }
 
-impl Drop for Place {
+impl Drop for ProbeDirectory {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.root);
     }

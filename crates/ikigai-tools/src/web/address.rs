@@ -6,11 +6,11 @@ use std::sync::Arc;
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use crate::BoxFuture;
+use crate::ToolFuture;
 
 /// Range of allowed addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum NetworkReach {
     /// Addresses of the public internet.
     Public,
     /// All addresses.
@@ -20,7 +20,7 @@ pub(crate) enum Reach {
 /// Reason of a refused address. It is searched for in errors of the HTTP client.
 pub(crate) const PRIVATE: &str = "is a private address";
 
-impl Reach {
+impl NetworkReach {
     /// Returns true if connections to an address are allowed.
     pub(crate) fn includes(self, address: IpAddr) -> bool {
         self == Self::Everything || is_public(address)
@@ -40,7 +40,7 @@ impl Reach {
 
 /// Looks up the addresses of a name.
 pub(crate) type Lookup =
-    Arc<dyn Fn(String) -> BoxFuture<std::io::Result<Vec<SocketAddr>>> + Send + Sync>;
+    Arc<dyn Fn(String) -> ToolFuture<std::io::Result<Vec<SocketAddr>>> + Send + Sync>;
 
 /// Returns the lookup of the system.
 pub(crate) fn system() -> Lookup {
@@ -54,7 +54,7 @@ pub(crate) fn system() -> Lookup {
 /// The client connects to the checked address, so a name that changes its address meanwhile gains
 /// nothing.
 pub(crate) struct Guard {
-    pub(crate) reach: Reach,
+    pub(crate) reach: NetworkReach,
     pub(crate) lookup: Lookup,
 }
 

@@ -10,7 +10,7 @@ use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
 use thiserror::Error;
 
-use super::address::{Guard, Lookup, PRIVATE, Reach};
+use super::address::{Guard, Lookup, NetworkReach, PRIVATE};
 
 /// Most redirects that are followed.
 const MOST_HOPS: usize = 5;
@@ -22,8 +22,8 @@ const CONNECT: Duration = Duration::from_secs(10);
 const SILENCE: Duration = Duration::from_secs(20);
 
 /// HTTP client. Cheap to create: it opens nothing before the first request.
-pub(crate) struct Client {
-    reach: Reach,
+pub(crate) struct WebClient {
+    reach: NetworkReach,
     lookup: Lookup,
     /// Result of building the client. An error is final.
     built: OnceLock<Result<reqwest::Client, String>>,
@@ -43,7 +43,7 @@ pub(crate) enum FetchError {
 }
 
 /// Response that is not a redirect to follow.
-pub(crate) struct Answer {
+pub(crate) struct WebResponse {
     /// Final address.
     pub(crate) url: Url,
     pub(crate) response: Response,
@@ -60,8 +60,8 @@ pub(crate) enum Hop {
     Elsewhere(Url),
 }
 
-impl Client {
-    pub(crate) fn new(reach: Reach, lookup: Lookup) -> Self {
+impl WebClient {
+    pub(crate) fn new(reach: NetworkReach, lookup: Lookup) -> Self {
         Self {
             reach,
             lookup,
@@ -70,7 +70,11 @@ impl Client {
     }
 
     /// Gets a page; follows redirects within its host.
-    pub(crate) async fn get(&self, url: Url, headers: &HeaderMap) -> Result<Answer, FetchError> {
+    pub(crate) async fn get(
+        &self,
+        url: Url,
+        headers: &HeaderMap,
+    ) -> Result<WebResponse, FetchError> {
         let client = self.client().map_err(FetchError::Failed)?;
         let mut url = url;
         for _ in 0..=MOST_HOPS {
@@ -82,7 +86,7 @@ impl Client {
                 .map_err(|error| FetchError::of(&error))?;
             match hop(&url, &response) {
                 Hop::Follow(next) => url = next,
-                Hop::Stay | Hop::Elsewhere(_) => return Ok(Answer { url, response }),
+                Hop::Stay | Hop::Elsewhere(_) => return Ok(WebResponse { url, response }),
             }
         }
         Err(FetchError::Circle(url))
@@ -110,11 +114,11 @@ impl Client {
             .user_agent(concat!("ikigai/", env!("CARGO_PKG_VERSION")));
         let builder = match self.reach {
             // A proxy would look up names itself, without this check.
-            Reach::Public => builder.no_proxy().dns_resolver(Arc::new(Guard {
+            NetworkReach::Public => builder.no_proxy().dns_resolver(Arc::new(Guard {
                 reach: self.reach,
                 lookup: Arc::clone(&self.lookup),
             })),
-            Reach::Everything => builder,
+            NetworkReach::Everything => builder,
         };
         builder.build().map_err(|error| error.to_string())
     }

@@ -7,25 +7,25 @@ const RAW: &[&str] = &["script", "style"];
 
 /// Token of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Token<'a> {
+pub(super) enum HtmlToken<'a> {
     /// Text with references not yet replaced.
     Text(&'a str),
     /// `<name …>`.
-    Open(Tag<'a>),
+    Open(HtmlTag<'a>),
     /// `</name>`, in lower case.
     Close(String),
 }
 
 /// Opening tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Tag<'a> {
+pub(super) struct HtmlTag<'a> {
     /// In lower case.
     pub(super) name: String,
     /// Text between the name and `>`.
     attributes: &'a str,
 }
 
-impl Tag<'_> {
+impl HtmlTag<'_> {
     /// Returns the value of an attribute, references replaced; empty if it has none.
     pub(super) fn attribute(&self, wanted: &str) -> Option<String> {
         let mut rest = self.attributes;
@@ -40,12 +40,12 @@ impl Tag<'_> {
 }
 
 /// Splits a page into tokens; omits comments, declarations, scripts and styles.
-pub(super) fn tokens(page: &str) -> impl Iterator<Item = Token<'_>> {
+pub(super) fn tokens(page: &str) -> impl Iterator<Item = HtmlToken<'_>> {
     let mut rest = page;
     std::iter::from_fn(move || next_token(&mut rest))
 }
 
-fn next_token<'a>(rest: &mut &'a str) -> Option<Token<'a>> {
+fn next_token<'a>(rest: &mut &'a str) -> Option<HtmlToken<'a>> {
     loop {
         let text = *rest;
         if text.is_empty() {
@@ -58,7 +58,7 @@ fn next_token<'a>(rest: &mut &'a str) -> Option<Token<'a>> {
             let end = end.into_iter().find(|at| begins_tag(&text[*at..]));
             let (found, after) = text.split_at(end.unwrap_or(text.len()));
             *rest = after;
-            return Some(Token::Text(found));
+            return Some(HtmlToken::Text(found));
         }
         if let Some(comment) = text.strip_prefix("<!--") {
             *rest = comment.split_once("-->").map_or("", |(_, after)| after);
@@ -78,13 +78,13 @@ fn next_token<'a>(rest: &mut &'a str) -> Option<Token<'a>> {
         let (name, attributes) = inside.split_at(inside.find(ends_name).unwrap_or(inside.len()));
         let name = name.to_ascii_lowercase();
         if is_closing {
-            return Some(Token::Close(name));
+            return Some(HtmlToken::Close(name));
         }
         if RAW.contains(&name.as_str()) {
             *rest = after_raw(after, &name);
             continue;
         }
-        return Some(Token::Open(Tag { name, attributes }));
+        return Some(HtmlToken::Open(HtmlTag { name, attributes }));
     }
 }
 

@@ -3,8 +3,8 @@
 use reqwest::Url;
 
 use super::entities::decoded;
-use super::html::{Tag, Token, tokens};
-use super::text::Lines;
+use super::html::{HtmlTag, HtmlToken, tokens};
+use super::text::TextLines;
 
 /// Elements that are omitted with their content.
 const LEFT_OUT: &[&str] = &[
@@ -44,7 +44,7 @@ const MOST_OPEN: usize = 64;
 
 /// Page as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Page {
+pub(crate) struct WebPage {
     /// Title; empty if there is none.
     pub(crate) title: String,
     /// Content.
@@ -54,28 +54,28 @@ pub(crate) struct Page {
 /// Converts a page to Markdown; makes links absolute with `base`.
 ///
 /// Accepts anything, in linear time.
-pub(crate) fn page(html: &str, base: &Url) -> Page {
+pub(crate) fn page(html: &str, base: &Url) -> WebPage {
     let mut writer = Writer::new(base);
     for token in tokens(html) {
         if writer.lines.is_full() {
             break;
         }
         match token {
-            Token::Text(text) => writer.text(text),
-            Token::Open(tag) => writer.open(&tag),
-            Token::Close(name) => writer.close(&name),
+            HtmlToken::Text(text) => writer.text(text),
+            HtmlToken::Open(tag) => writer.open(&tag),
+            HtmlToken::Close(name) => writer.close(&name),
         }
     }
     writer.finish()
 }
 
 /// Open element that needs an action when it closes.
-struct Open {
+struct OpenElement {
     name: String,
-    kind: Kind,
+    kind: ElementKind,
 }
 
-enum Kind {
+enum ElementKind {
     /// Text between these marks.
     Inline(&'static str),
     /// Link to this address.
@@ -91,8 +91,8 @@ enum Kind {
 
 struct Writer<'a> {
     base: &'a Url,
-    lines: Lines,
-    open: Vec<Open>,
+    lines: TextLines,
+    open: Vec<OpenElement>,
     title: String,
     in_title: bool,
     /// Omitted element, and the number of open ones of the same name.
@@ -105,7 +105,7 @@ impl<'a> Writer<'a> {
     fn new(base: &'a Url) -> Self {
         Self {
             base,
-            lines: Lines::default(),
+            lines: TextLines::default(),
             open: Vec::new(),
             title: String::new(),
             in_title: false,
@@ -128,7 +128,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn open(&mut self, tag: &Tag<'_>) {
+    fn open(&mut self, tag: &HtmlTag<'_>) {
         let name = tag.name.as_str();
         if let Some((left_out, count)) = &mut self.left_out {
             *count += usize::from(left_out == name);
@@ -157,34 +157,34 @@ impl<'a> Writer<'a> {
             "a" => {
                 self.close("a");
                 if let Some(address) = tag.attribute("href").and_then(|href| self.complete(&href)) {
-                    self.push(name, Kind::Link(address));
+                    self.push(name, ElementKind::Link(address));
                 }
             }
-            "b" | "strong" => self.push(name, Kind::Inline("**")),
-            "i" | "em" => self.push(name, Kind::Inline("*")),
-            "code" | "kbd" | "samp" | "tt" => self.push(name, Kind::Inline("`")),
-            "ul" | "menu" => self.push(name, Kind::List(None)),
+            "b" | "strong" => self.push(name, ElementKind::Inline("**")),
+            "i" | "em" => self.push(name, ElementKind::Inline("*")),
+            "code" | "kbd" | "samp" | "tt" => self.push(name, ElementKind::Inline("`")),
+            "ul" | "menu" => self.push(name, ElementKind::List(None)),
             "ol" => {
                 let start = tag
                     .attribute("start")
                     .and_then(|text| text.trim().parse().ok());
-                self.push(name, Kind::List(Some(start.unwrap_or(1))));
+                self.push(name, ElementKind::List(Some(start.unwrap_or(1))));
             }
             "li" => self.item(),
             "blockquote" => {
                 self.lines.paragraph();
                 self.lines.set_in("> ", "> ");
-                self.push(name, Kind::SetIn);
+                self.push(name, ElementKind::SetIn);
             }
             "pre" => {
                 self.lines.paragraph();
                 self.lines.begin_verbatim(&language(tag));
-                self.push(name, Kind::Preformatted);
+                self.push(name, ElementKind::Preformatted);
             }
             "tr" => {
                 self.close_within("tr", "table");
                 self.lines.line();
-                self.push(name, Kind::Row(0, true));
+                self.push(name, ElementKind::Row(0, true));
             }
             "td" | "th" => self.cell(name == "th"),
             "main" => {
@@ -247,17 +247,17 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn end(&mut self, open: Open) {
+    fn end(&mut self, open: OpenElement) {
         match open.kind {
-            Kind::Inline(mark) => self.lines.wrap(mark, mark),
-            Kind::Link(address) => self.lines.wrap("[", &format!("]({address})")),
-            Kind::List(_) => self.around_list(),
-            Kind::SetIn => {
+            ElementKind::Inline(mark) => self.lines.wrap(mark, mark),
+            ElementKind::Link(address) => self.lines.wrap("[", &format!("]({address})")),
+            ElementKind::List(_) => self.around_list(),
+            ElementKind::SetIn => {
                 self.lines.set_out();
                 self.lines.line();
             }
-            Kind::Preformatted => self.lines.end_verbatim(),
-            Kind::Row(cells, is_heading) => {
+            ElementKind::Preformatted => self.lines.end_verbatim(),
+            ElementKind::Row(cells, is_heading) => {
                 if is_heading && cells > 0 {
                     self.lines.line();
                     self.lines.flowing(&vec!["---"; cells].join(" | "));
@@ -267,25 +267,25 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn push(&mut self, name: &str, kind: Kind) {
-        if let Kind::List(_) = kind {
+    fn push(&mut self, name: &str, kind: ElementKind) {
+        if let ElementKind::List(_) = kind {
             self.around_list();
         }
-        if matches!(kind, Kind::Inline(_) | Kind::Link(_)) {
+        if matches!(kind, ElementKind::Inline(_) | ElementKind::Link(_)) {
             self.lines.begin_inline();
         }
         let name = name.to_owned();
         if self.open.len() < MOST_OPEN {
-            self.open.push(Open { name, kind });
+            self.open.push(OpenElement { name, kind });
         } else {
             // Closed at once: nesting this deep is not readable.
-            self.end(Open { name, kind });
+            self.end(OpenElement { name, kind });
         }
     }
 
     /// Separates a list by an empty line; a nested list only by a line break.
     fn around_list(&mut self) {
-        let is_list = |open: &Open| matches!(open.kind, Kind::List(_));
+        let is_list = |open: &OpenElement| matches!(open.kind, ElementKind::List(_));
         if self.open.iter().any(is_list) {
             self.lines.line();
         } else {
@@ -294,7 +294,7 @@ impl<'a> Writer<'a> {
     }
 
     fn item(&mut self) {
-        let is_list = |open: &Open| matches!(open.kind, Kind::List(_));
+        let is_list = |open: &OpenElement| matches!(open.kind, ElementKind::List(_));
         let list = self.open.iter().rposition(is_list);
         // Closes the previous item if it is open, but not one of an outer list.
         let item = self.open.iter().rposition(|open| open.name == "li");
@@ -306,7 +306,7 @@ impl<'a> Writer<'a> {
         self.lines.line();
         let list = list.and_then(|at| self.open.get_mut(at));
         let mark = match list.map(|open| &mut open.kind) {
-            Some(Kind::List(Some(number))) => {
+            Some(ElementKind::List(Some(number))) => {
                 let mark = format!("{number}. ");
                 *number = number.saturating_add(1);
                 mark
@@ -315,7 +315,7 @@ impl<'a> Writer<'a> {
         };
         let blank = " ".repeat(mark.len());
         self.lines.set_in(&mark, &blank);
-        self.push("li", Kind::SetIn);
+        self.push("li", ElementKind::SetIn);
     }
 
     fn cell(&mut self, is_heading: bool) {
@@ -324,7 +324,7 @@ impl<'a> Writer<'a> {
             .iter_mut()
             .rev()
             .find_map(|open| match &mut open.kind {
-                Kind::Row(cells, all_headings) => Some((cells, all_headings)),
+                ElementKind::Row(cells, all_headings) => Some((cells, all_headings)),
                 _ => None,
             });
         let Some((cells, all_headings)) = row else {
@@ -338,7 +338,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn image(&mut self, tag: &Tag<'_>) {
+    fn image(&mut self, tag: &HtmlTag<'_>) {
         let text = tag.attribute("alt").unwrap_or_default();
         if text.trim().is_empty() {
             return;
@@ -350,7 +350,7 @@ impl<'a> Writer<'a> {
             .wrap("![", &format!("]({})", address.unwrap_or_default()));
     }
 
-    fn open_preformatted(&mut self, tag: &Tag<'_>) {
+    fn open_preformatted(&mut self, tag: &HtmlTag<'_>) {
         match tag.name.as_str() {
             "br" => self.lines.verbatim("\n"),
             "code" => self.lines.name_language(&language(tag)),
@@ -372,7 +372,7 @@ impl<'a> Writer<'a> {
     fn is_preformatted(&self) -> bool {
         self.open
             .iter()
-            .any(|open| matches!(open.kind, Kind::Preformatted))
+            .any(|open| matches!(open.kind, ElementKind::Preformatted))
     }
 
     /// Returns the absolute address of a link, if it leads to another page.
@@ -385,13 +385,13 @@ impl<'a> Writer<'a> {
         matches!(url.scheme(), "http" | "https" | "mailto").then(|| url.to_string())
     }
 
-    fn finish(mut self) -> Page {
+    fn finish(mut self) -> WebPage {
         self.close_down_to(0);
         let main = self.main;
         let text = self.lines.finish();
         let main = main.and_then(|(from, end)| text.get(from..end.unwrap_or(text.len())));
         let main = main.map(str::trim).filter(|main| main.len() >= LEAST_MAIN);
-        Page {
+        WebPage {
             title: on_one_line(&self.title),
             text: main.unwrap_or(text.trim()).to_owned(),
         }
@@ -399,7 +399,7 @@ impl<'a> Writer<'a> {
 }
 
 /// Returns the language of code, from the usual class names.
-fn language(tag: &Tag<'_>) -> String {
+fn language(tag: &HtmlTag<'_>) -> String {
     let classes = tag.attribute("class").unwrap_or_default();
     let named = classes.split_whitespace().find_map(|class| {
         class
@@ -417,7 +417,7 @@ fn language(tag: &Tag<'_>) -> String {
 pub(crate) fn plain(html: &str) -> String {
     let mut text = String::new();
     for token in tokens(html) {
-        if let Token::Text(part) = token {
+        if let HtmlToken::Text(part) = token {
             text.push_str(&decoded(part));
         }
     }

@@ -8,7 +8,7 @@ const MOST_DEPTH: usize = 12;
 
 /// Text that is being written.
 #[derive(Default)]
-pub(super) struct Lines {
+pub(super) struct TextLines {
     text: String,
     /// Line breaks before the next character.
     breaks: usize,
@@ -32,7 +32,7 @@ struct Margin {
     is_shown: bool,
 }
 
-impl Lines {
+impl TextLines {
     pub(super) fn is_full(&self) -> bool {
         self.text.len() > MOST_BYTES
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ikigai_tools::builtin::bash::Bash;
-use ikigai_tools::{Confinement, Context, Ending, Given, Output, Place, Run, Tool};
+use ikigai_tools::{CallContext, CallEnding, Confinement, Given, Output, Place, Run, Tool};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::unique;
@@ -23,7 +23,7 @@ async fn call(arguments: &serde_json::Value, stop_at: Option<&'static str>) -> O
         .unwrap();
     let stop = CancellationToken::new();
     let stopper = stop.clone();
-    let context = Context {
+    let context = CallContext {
         place,
         stop,
         given: Given::default(),
@@ -42,7 +42,7 @@ async fn call(arguments: &serde_json::Value, stop_at: Option<&'static str>) -> O
     }
 }
 
-fn told(output: &Output) -> (&str, &str, bool, Ending) {
+fn told(output: &Output) -> (&str, &str, bool, CallEnding) {
     let body = std::str::from_utf8(&output.body).unwrap();
     (body, &output.shown, output.success, output.ending)
 }
@@ -86,7 +86,7 @@ async fn the_result_says_what_came_and_how_it_ended() {
         let output = call(&serde_json::json!({"command": command}), None).await;
         assert_eq!(
             told(&output),
-            (body, shown, success, Ending::Ran),
+            (body, shown, success, CallEnding::Ran),
             "{command}"
         );
     }
@@ -106,7 +106,7 @@ async fn a_call_that_is_stopped_keeps_what_came() {
             "one\ntwo\nstopped",
             "stopped · 2 lines",
             false,
-            Ending::Stopped
+            CallEnding::Stopped
         )
     );
 }
@@ -125,7 +125,7 @@ async fn a_call_that_takes_too_long_says_so() {
             "one\nstopped after 1 s",
             "stopped after 1 s · 1 line",
             false,
-            Ending::Stopped
+            CallEnding::Stopped
         )
     );
 }
@@ -150,7 +150,7 @@ async fn a_call_starts_where_it_is_told() {
             "`/no` is not a directory",
             "`/no` is not a directory",
             false,
-            Ending::Ran
+            CallEnding::Ran
         )
     );
 }

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ikigai_tools::process::Environment;
+use ikigai_tools::process::ChildEnvironment;
 use ikigai_tools::{
-    BadArguments, Confinement, Context, Given, Output, Place, Prepared, Run, Tool, builtin,
+    BadArguments, CallContext, Confinement, Given, Output, Place, Prepared, Run, Tool, builtin,
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -70,7 +70,7 @@ impl Desk {
         let Run::Blocking(run) = prepared.run else {
             panic!("tools for files block");
         };
-        run(&Context {
+        run(&CallContext {
             place: self.place.clone(),
             stop: self.stop.clone(),
             given: self.given.clone(),
@@ -99,7 +99,7 @@ impl Desk {
 }
 
 pub(crate) fn tool_named(name: &str) -> Arc<dyn Tool> {
-    let mut tools = builtin::all(Environment::default()).into_iter();
+    let mut tools = builtin::all(ChildEnvironment::default()).into_iter();
     tools.find(|tool| tool.spec().name == name).unwrap()
 }
 

@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ikigai_tools::process::Environment;
+use ikigai_tools::process::ChildEnvironment;
 use ikigai_tools::toolbox::{Places, Toolbox};
-use ikigai_tools::{Confinement, Context, Ending, Given, Output, Place, Run, Tool, builtin};
+use ikigai_tools::{
+    CallContext, CallEnding, Confinement, Given, Output, Place, Run, Tool, builtin,
+};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -57,9 +59,9 @@ impl Machine {
 
     fn toolbox(&self) -> Toolbox {
         Toolbox::new(
-            builtin::all(Environment::default()),
+            builtin::all(ChildEnvironment::default()),
             self.places(),
-            Environment::default(),
+            ChildEnvironment::default(),
         )
         .with_patience(PATIENCE)
     }
@@ -86,7 +88,7 @@ impl Machine {
     }
 
     async fn names(&self, toolbox: &Toolbox) -> Vec<String> {
-        let built_in: Vec<String> = builtin::all(Environment::default())
+        let built_in: Vec<String> = builtin::all(ChildEnvironment::default())
             .iter()
             .map(|tool| tool.spec().name)
             .collect();
@@ -121,7 +123,7 @@ impl Machine {
             panic!("external tools do not block");
         };
         let cookie = unique("external");
-        let output = run(Context {
+        let output = run(CallContext {
             place,
             stop: CancellationToken::new(),
             given: Given::default(),
@@ -393,7 +395,7 @@ async fn a_call_is_answered() {
     let output = machine.called("echo", r#"{ "word": "hello" }"#).await;
 
     assert_eq!((text(&output), output.shown.as_str()), ("hello", "hello"));
-    assert_eq!((output.success, output.ending), (true, Ending::Ran));
+    assert_eq!((output.success, output.ending), (true, CallEnding::Ran));
 }
 
 #[tokio::test]

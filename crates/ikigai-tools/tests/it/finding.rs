@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::time::{Duration, SystemTime};
 
 use ikigai_tools::output::MOST_SENT_BYTES;
-use ikigai_tools::{Ending, Touches};
+use ikigai_tools::{CallEnding, Touches};
 use rustix::fs::{CWD, FileType, Mode};
 use serde_json::json;
 
@@ -319,7 +319,10 @@ fn stopped_searches_end_with_what_they_have() {
         ("grep", json!({"pattern": "."})),
     ] {
         let output = desk.call(tool, &arguments);
-        assert_eq!((output.success, output.ending), (false, Ending::Stopped));
+        assert_eq!(
+            (output.success, output.ending),
+            (false, CallEnding::Stopped)
+        );
         assert!(text(&output).ends_with("[stopped before it was done]\n"));
     }
 }

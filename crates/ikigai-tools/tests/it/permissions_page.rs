@@ -9,7 +9,7 @@ use ikigai_testkit::docs::table_of;
 use ikigai_tools::builtin::web_fetch::{WebFetch, WebLimits};
 use ikigai_tools::builtin::web_search::WebSearch;
 use ikigai_tools::permission::{Decision, Grant, Permissions, Sandbox, decide};
-use ikigai_tools::process::Environment;
+use ikigai_tools::process::ChildEnvironment;
 use ikigai_tools::toolbox::{Places, Toolbox};
 use ikigai_tools::{Place, Tool, builtin};
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ impl Ground {
         let script = base.join("tools/deploy-tool");
         fs::write(&script, format!("#!/bin/sh\necho '{schema}'\n")).unwrap();
         make_executable(&script);
-        let mut tools = builtin::all(Environment::default());
+        let mut tools = builtin::all(ChildEnvironment::default());
         tools.push(Arc::new(WebFetch::new(WebLimits::default())));
         let key = "key".to_owned().into();
         tools.push(Arc::new(WebSearch::new(key, "https://search.invalid")));
@@ -60,7 +60,7 @@ impl Ground {
             allowed: None,
             hidden: [].into(),
         };
-        let toolbox = Toolbox::new(tools, places, Environment::default());
+        let toolbox = Toolbox::new(tools, places, ChildEnvironment::default());
         let workdir = base.join("work");
         let tools = toolbox.tools(&workdir).await;
         Self {

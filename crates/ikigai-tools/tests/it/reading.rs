@@ -8,7 +8,7 @@ use std::os::unix::net::UnixListener;
 use ikigai_core::EffectClass;
 use ikigai_core::data::TouchedFile;
 use ikigai_tools::output::{MOST_SENT_BYTES, present};
-use ikigai_tools::{Ending, Need, Touches};
+use ikigai_tools::{CallEnding, Need, Touches};
 use rustix::fs::{CWD, FileType, Mode};
 use serde_json::json;
 
@@ -369,7 +369,10 @@ fn a_stopped_call_ends() {
 
     let output = desk.call("file_read", &json!({"file_path": "a.txt"}));
 
-    assert_eq!((output.success, output.ending), (false, Ending::Stopped));
+    assert_eq!(
+        (output.success, output.ending),
+        (false, CallEnding::Stopped)
+    );
 }
 
 #[test]

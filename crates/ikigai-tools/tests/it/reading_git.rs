@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ikigai_tools::builtin::bash::Bash;
 use ikigai_tools::sandbox::{reading, usual};
-use ikigai_tools::{Confinement, Context, Given, Place, Run, Tool};
+use ikigai_tools::{CallContext, Confinement, Given, Place, Run, Tool};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{text, unique};
@@ -67,7 +67,7 @@ async fn bash(command: &str, workdir: &Path, confinement: Confinement) -> String
     };
     let arguments = serde_json::json!({ "command": command }).to_string();
     let prepared = Bash::default().prepare(&arguments, &place).unwrap();
-    let context = Context {
+    let context = CallContext {
         place,
         stop: CancellationToken::new(),
         given: Given::default(),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ikigai_testkit::copy_program;
 use ikigai_tools::Confinement;
-use ikigai_tools::process::{Ended, Environment, Errors, Job, run};
+use ikigai_tools::process::{ChildEnvironment, Ended, Errors, Job, run};
 use tokio_util::sync::CancellationToken;
 
 /// Far longer than anything takes: only a failure waits for it.
@@ -28,7 +28,7 @@ impl Line {
                 program: "bash".into(),
                 arguments: vec!["-c".into(), line.into()],
                 workdir: PathBuf::from("/"),
-                variables: Environment::default().variables(),
+                variables: ChildEnvironment::default().variables(),
                 input: None,
                 errors: Errors::Together,
                 most_bytes: 1 << 20,

@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use ikigai_core::EffectClass;
 use ikigai_core::data::TouchedFile;
-use ikigai_tools::{Ending, Given, Need, Stale, Touches};
+use ikigai_tools::{CallEnding, Given, Need, Stale, Touches};
 use rustix::fs::{CWD, FileType, Mode};
 use serde_json::{Value, json};
 
@@ -261,7 +261,7 @@ fn a_stopped_call_writes_nothing() {
 
     let output = desk.call("file_write", &hello("a.txt"));
 
-    assert_eq!(output.ending, Ending::Stopped);
+    assert_eq!(output.ending, CallEnding::Stopped);
     assert!(!desk.path("a.txt").exists());
 }
 

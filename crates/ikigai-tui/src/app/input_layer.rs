@@ -12,7 +12,7 @@ use super::overlay::help;
 use super::second_press::{AGAIN, Again};
 use super::typing::{RecallDirection, SentHistory};
 use super::{EngineRequest, Phase, TerminalAction, UiContext, commands, lines, mouse, quit};
-use crate::input::{EditCommand, History, HistorySearch};
+use crate::input::{EditCommand, HistorySearch, InputHistory};
 use crate::key::MouseEvent;
 use crate::keys::{self, Action};
 use crate::paint::Grid;
@@ -30,7 +30,7 @@ const PROMPT_COLUMNS: u16 = 2;
 pub(super) struct InputLayer {
     pub(super) search: Option<HistorySearch>,
     /// Messages sent before, to any agent.
-    pub(super) history: History,
+    pub(super) history: InputHistory,
     pub(super) loaded: SentHistory,
     pub(super) models: Vec<Candidate>,
     pub(super) tools: Vec<Candidate>,

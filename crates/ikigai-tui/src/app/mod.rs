@@ -29,7 +29,6 @@ mod mouse;
 mod needle;
 mod overlay;
 mod pane;
-mod pending;
 mod picker;
 mod question;
 mod question_rows;
@@ -41,6 +40,7 @@ mod terminal_programs;
 mod tool_output;
 mod typing;
 mod ui_events;
+mod unsent_text;
 mod welcome;
 
 use std::any::Any;

@@ -40,7 +40,7 @@ pub(super) struct QuestionLayer {
     top: usize,
     /// Number of its rows on the screen.
     page: usize,
-    seen: Seen,
+    seen: VisiblePart,
     /// An approving key came before the end was visible.
     is_hurried: bool,
     /// Pattern that the user typed in place of the proposed one.
@@ -52,7 +52,7 @@ pub(super) struct QuestionLayer {
 
 /// Part of a question that was on the screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Seen {
+enum VisiblePart {
     #[default]
     Beginning,
     /// The end of the call.
@@ -153,7 +153,7 @@ impl QuestionLayer {
     fn propose(&mut self, pattern: String, ctx: &UiContext) {
         self.pattern = Some(pattern);
         self.body = None;
-        self.seen = Seen::Beginning;
+        self.seen = VisiblePart::Beginning;
         self.lay_out(ctx);
         let body = self.body.as_ref();
         self.top = body.and_then(|body| body.pattern_row).unwrap_or(0);
@@ -193,14 +193,14 @@ impl QuestionLayer {
         let is_all = left <= room;
         self.page = if is_all || room < 2 { room } else { room - 1 };
         let seen = if is_all {
-            Seen::All
+            VisiblePart::All
         } else if self.top + self.page >= body.call_rows() {
-            Seen::Call
+            VisiblePart::Call
         } else {
-            Seen::Beginning
+            VisiblePart::Beginning
         };
         self.seen = self.seen.max(seen);
-        self.is_hurried &= self.seen != Seen::All;
+        self.is_hurried &= self.seen != VisiblePart::All;
         let rows = body.lines.iter().skip(self.top).take(self.page);
         let mut rows: Vec<TextLine> = rows.cloned().collect();
         if !is_all && room >= 2 {
@@ -302,12 +302,12 @@ impl Layer for QuestionLayer {
         };
         let page = isize::try_from(self.page.max(1)).unwrap_or(isize::MAX);
         match action {
-            Action::AnswerOnce if self.seen >= Seen::Call => ctx.answer(call, Answer::Once),
-            Action::AnswerAlways if self.seen == Seen::All => {
+            Action::AnswerOnce if self.seen >= VisiblePart::Call => ctx.answer(call, Answer::Once),
+            Action::AnswerAlways if self.seen == VisiblePart::All => {
                 ctx.answer(call, Answer::Always(self.pattern()));
             }
             Action::AnswerNo => ctx.answer(call, Answer::No(None)),
-            Action::AnswerPattern if self.seen == Seen::All => {
+            Action::AnswerPattern if self.seen == VisiblePart::All => {
                 self.type_answer(Typing::Pattern, &self.pattern());
             }
             Action::AnswerOnce | Action::AnswerAlways | Action::AnswerPattern => {

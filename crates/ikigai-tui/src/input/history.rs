@@ -14,7 +14,7 @@ const MOST_BYTES: usize = 4 * 1024 * 1024;
 ///
 /// Places count from the newest, which is 1; 0 is the unsent text.
 #[derive(Clone, Debug, Default)]
-pub struct History {
+pub struct InputHistory {
     /// The newest last.
     entries: Vec<String>,
     bytes: usize,
@@ -23,7 +23,7 @@ pub struct History {
     left: BTreeMap<usize, Unsent>,
 }
 
-impl History {
+impl InputHistory {
     /// History of sent messages, the newest last.
     pub fn new(sent: impl IntoIterator<Item = String>) -> Self {
         let mut history = Self::default();
@@ -119,7 +119,7 @@ pub struct HistorySearch {
 
 impl HistorySearch {
     /// Starts a search.
-    pub fn new(history: &History) -> Self {
+    pub fn new(history: &InputHistory) -> Self {
         let mut search = Self::default();
         search.look(history);
         search
@@ -131,13 +131,13 @@ impl HistorySearch {
     }
 
     /// Adds text to the needle.
-    pub fn insert(&mut self, text: &str, history: &History) {
+    pub fn insert(&mut self, text: &str, history: &InputHistory) {
         self.sought.insert(&text.replace(['\n', '\r'], " "));
         self.look(history);
     }
 
     /// Edits the needle.
-    pub fn apply(&mut self, edit: EditCommand, history: &History) -> bool {
+    pub fn apply(&mut self, edit: EditCommand, history: &InputHistory) -> bool {
         let changed = edit != EditCommand::Newline && self.sought.apply(edit);
         if changed {
             self.look(history);
@@ -166,12 +166,12 @@ impl HistorySearch {
     }
 
     /// Selected match, and the range of the needle in it.
-    pub fn found<'h>(&self, history: &'h History) -> Option<(&'h str, Range<usize>)> {
+    pub fn found<'h>(&self, history: &'h InputHistory) -> Option<(&'h str, Range<usize>)> {
         let text = history.entry(*self.matches.get(self.marked)?)?;
         Some((text, find(text, self.sought.shown())?))
     }
 
-    fn look(&mut self, history: &History) {
+    fn look(&mut self, history: &InputHistory) {
         let sought = self.sought.shown();
         let mut seen = HashSet::new();
         let entries = history.entries.iter().rev().enumerate();

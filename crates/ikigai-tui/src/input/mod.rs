@@ -1,9 +1,9 @@
 //! Multi-line editor, independent of the terminal.
 
 mod clip;
+mod display_text;
 mod history;
 mod rows;
-mod shown;
 mod undo_stack;
 
 use std::ops::Range;
@@ -15,7 +15,7 @@ use crate::look::Tone;
 use crate::width::pieces;
 
 use clip::Clip;
-pub use history::{History, HistorySearch};
+pub use history::{HistorySearch, InputHistory};
 use rows::{EditorRows, units};
 use undo_stack::{EditStep, Kills, StepSide, Steps};
 

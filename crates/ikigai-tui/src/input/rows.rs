@@ -6,7 +6,7 @@ use std::ops::Range;
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::clip::Clip;
-use super::shown::shown;
+use super::display_text::shown;
 
 /// Distance between firm rows within a line, in bytes.
 /// A change rewraps only up to the next firm row and shifts the rows below, so a key costs little

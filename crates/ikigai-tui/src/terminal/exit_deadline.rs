@@ -12,7 +12,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 use tokio::time::sleep_until;
 
-use super::hidden::show_input;
+use super::hidden_input::show_input;
 use super::modes::restore;
 
 /// Longest time from the request to exit until the end of the process.

@@ -14,7 +14,7 @@ use rustix::termios::{
 };
 
 use super::PATIENCE;
-use super::standing::Standing;
+use super::process_group::Standing;
 
 /// Sequence that switches a terminal to the screen.
 /// Saves the title, enters the alternate screen, enables bracketed paste and focus reports, and

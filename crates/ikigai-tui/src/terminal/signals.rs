@@ -5,7 +5,7 @@ use std::io;
 use rustix::process::Signal as Number;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::standing::Standing;
+use super::process_group::Standing;
 
 /// Most ancestors searched for a shell.
 const MOST_ANCESTORS: usize = 64;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use ikigai_testkit::framed::{EventStream, FramedServer, Framing};
+use ikigai_testkit::framed_server::{EventStream, FramedServer, Framing};
 use ikigai_testkit::pty::{Pty, command};
 use ikigai_testkit::stores::{Sample, SampleEngine};
 use rustix::process::Pid;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use ikigai_testkit::framed::{EventStream, Framing};
+use ikigai_testkit::framed_server::{EventStream, Framing};
 use ikigai_testkit::pty::Pty;
 use ikigai_testkit::stores::Sample;
 use ikigai_testkit::stores::rounds::{Case, judge, rounds};

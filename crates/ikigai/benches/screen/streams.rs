@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use ikigai_testkit::framed::{EventStream, FramedServer, Framing};
+use ikigai_testkit::framed_server::{EventStream, FramedServer, Framing};
 use ikigai_testkit::stores::rounds::judge;
 use rustix::process::Pid;
 

@@ -46,7 +46,7 @@ impl<const LEAST: u64, const MOST: u64> TryFrom<u64> for Bounded<LEAST, MOST> {
 
 /// Share with its key, for error messages.
 #[derive(Clone, Copy)]
-struct Share {
+struct NamedShare {
     key: &'static str,
     percent: u64,
 }
@@ -75,25 +75,25 @@ impl ContextSection {
             Some(0) => None,
             percent => percent.or(usual.summarise_above),
         };
-        let compact_at = Share {
+        let compact_at = NamedShare {
             key: "compact_at",
             percent: summarise_above.unwrap_or(100),
         };
-        let shorten_at = Share {
+        let shorten_at = NamedShare {
             key: "context.shorten_at",
             percent: match self.shorten_at {
                 Some(set) => set.0,
                 None => usual.elide_above.min(compact_at.percent),
             },
         };
-        let shorten_to = Share {
+        let shorten_to = NamedShare {
             key: "context.shorten_to",
             percent: match self.shorten_to {
                 Some(set) => set.0,
                 None => scaled(usual.elide_to, usual.elide_above, shorten_at),
             },
         };
-        let keep_outputs = Share {
+        let keep_outputs = NamedShare {
             key: "context.keep_outputs",
             percent: match self.keep_outputs {
                 Some(set) => set.0,
@@ -126,7 +126,7 @@ impl ContextSection {
     }
 }
 
-impl Share {
+impl NamedShare {
     /// Fails if this share is less than `gap` percent below another one.
     fn check_below(self, upper: Self, gap: u64) -> Result<()> {
         if self.percent.saturating_add(gap) <= upper.percent {
@@ -148,7 +148,7 @@ impl Share {
 }
 
 /// Scales a default share down if the share above it is below its default.
-fn scaled(usual: u64, usual_upper: u64, upper: Share) -> u64 {
+fn scaled(usual: u64, usual_upper: u64, upper: NamedShare) -> u64 {
     usual.min(upper.percent.saturating_mul(usual) / usual_upper.max(1))
 }
 

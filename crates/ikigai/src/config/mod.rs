@@ -64,9 +64,9 @@ pub(crate) struct Config {
     /// Models section of the project's file.
     #[serde(skip)]
     project_models: BTreeMap<String, ModelSection>,
-    permissions: work::Permissions,
-    sandbox: work::Sandbox,
-    web: work::Web,
+    permissions: work::PermissionSettings,
+    sandbox: work::SandboxSettings,
+    web: work::WebSettings,
     limits: work::LimitsSection,
     agents: work::AgentsSection,
 }

@@ -16,9 +16,9 @@ const MOST_REQUESTS: usize = 1000;
 /// Sections about the rights of agents.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Work {
-    pub(crate) permissions: Permissions,
-    pub(crate) sandbox: Sandbox,
-    pub(crate) web: Web,
+    pub(crate) permissions: PermissionSettings,
+    pub(crate) sandbox: SandboxSettings,
+    pub(crate) web: WebSettings,
     pub(crate) limits: LimitsSection,
     pub(crate) agents: AgentsSection,
 }
@@ -26,7 +26,7 @@ pub(crate) struct Work {
 /// `[permissions]`.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Permissions {
+pub(crate) struct PermissionSettings {
     /// Rules for calls that need no approval.
     allow: Vec<AllowRule>,
     /// Rules for refused calls; they override all others.
@@ -52,7 +52,7 @@ struct RefuseRule {
 /// `[sandbox]`.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Sandbox {
+pub(crate) struct SandboxSettings {
     /// True if processes of tools are sandboxed; the default is true.
     enabled: Option<bool>,
     /// True if sandboxed processes may use the network.
@@ -68,7 +68,7 @@ pub(crate) struct Sandbox {
 /// `[web]`.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Web {
+pub(crate) struct WebSettings {
     /// True if addresses of this machine and the local network may be fetched.
     private_addresses: Option<bool>,
 }
@@ -129,7 +129,7 @@ impl Work {
     }
 }
 
-impl Permissions {
+impl PermissionSettings {
     pub(crate) fn allow(&self) -> Vec<Rule> {
         let rule = |rule: &AllowRule| Rule {
             tool: Some(rule.tool.clone()),
@@ -147,7 +147,7 @@ impl Permissions {
     }
 }
 
-impl Sandbox {
+impl SandboxSettings {
     pub(crate) fn is_enabled(&self) -> bool {
         self.enabled.unwrap_or(true)
     }
@@ -170,7 +170,7 @@ impl Sandbox {
     }
 }
 
-impl Web {
+impl WebSettings {
     pub(crate) fn may_fetch_private(&self) -> bool {
         self.private_addresses.unwrap_or(false)
     }

@@ -20,11 +20,11 @@ const LONGEST_LINE: u64 = 64 << 20;
 const PATIENCE: Duration = Duration::from_secs(8);
 
 /// Request that was sent; the answer is read line by line.
-pub(crate) struct Client {
+pub(crate) struct ControlClient {
     stream: BufReader<UnixStream>,
 }
 
-impl Client {
+impl ControlClient {
     /// Sends a request to a socket.
     pub(crate) async fn ask(socket: &Path, request: &ControlRequest) -> Result<Self> {
         let named = || format!("cannot ask at `{}`", socket.display());
@@ -58,7 +58,7 @@ impl Client {
 
 /// Sends a request to a socket and reads the answer.
 pub(crate) async fn ask(socket: &Path, request: &ControlRequest) -> Result<ControlAnswer> {
-    let line = Client::ask(socket, request).await?.line().await?;
+    let line = ControlClient::ask(socket, request).await?.line().await?;
     let line = line.context("there was no answer")?;
     serde_json::from_str(&line).context("the answer is not understood")
 }

@@ -4,6 +4,6 @@ mod client;
 mod server;
 mod socket_path;
 
-pub(crate) use client::{Client, Clients};
-pub(crate) use server::Server;
+pub(crate) use client::{Clients, ControlClient};
+pub(crate) use server::ControlServer;
 pub(crate) use socket_path::{check, directory, instances, socket_of};

@@ -45,14 +45,14 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 const PAGE_ROWS: usize = 256;
 
 /// Listening socket. Dropping it removes the file.
-pub(crate) struct Server {
+pub(crate) struct ControlServer {
     path: PathBuf,
     stop: Option<oneshot::Sender<()>>,
     listening: Option<JoinHandle<()>>,
 }
 
 /// Input of a client.
-enum Asked {
+enum ClientRequest {
     Request(ControlRequest),
     /// Invalid request, with the reason.
     Wrong(String),
@@ -60,7 +60,7 @@ enum Asked {
     Nothing,
 }
 
-impl Server {
+impl ControlServer {
     /// Listens at this process's socket and forwards requests. Call it within a runtime.
     pub(crate) fn start(orders: mpsc::Sender<PendingRequest>, engine: Engine) -> Result<Self> {
         let directory = socket_path::directory()?;
@@ -94,7 +94,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ControlServer {
     fn drop(&mut self) {
         // Another process may have removed it.
         let _ = fs::remove_file(&self.path);
@@ -165,12 +165,14 @@ async fn attend(
     let asked = match timeout(PATIENCE, read_request(&mut stream)).await {
         Ok(Ok(asked)) => asked,
         Ok(Err(_)) => return,
-        Err(_) => Asked::Wrong("the request did not come to its end in time".to_owned()),
+        Err(_) => ClientRequest::Wrong("the request did not come to its end in time".to_owned()),
     };
     let request = match asked {
-        Asked::Request(request) => request,
-        Asked::Wrong(reason) => return tell(&mut stream, &ControlAnswer::error(reason)).await,
-        Asked::Nothing => return,
+        ClientRequest::Request(request) => request,
+        ClientRequest::Wrong(reason) => {
+            return tell(&mut stream, &ControlAnswer::error(reason)).await;
+        }
+        ClientRequest::Nothing => return,
     };
     let (reply, replied) = oneshot::channel();
     let order = PendingRequest {
@@ -198,7 +200,7 @@ async fn attend(
 }
 
 /// Reads one line, or the input up to its end.
-async fn read_request(stream: &mut UnixStream) -> io::Result<Asked> {
+async fn read_request(stream: &mut UnixStream) -> io::Result<ClientRequest> {
     let mut line = Vec::new();
     let mut part = vec![0; 16 * 1024];
     loop {
@@ -211,18 +213,18 @@ async fn read_request(stream: &mut UnixStream) -> io::Result<Asked> {
                 skip_line(stream, &mut part).await?;
             }
             let reason = format!("the request is longer than {LONGEST_REQUEST} bytes");
-            return Ok(Asked::Wrong(reason));
+            return Ok(ClientRequest::Wrong(reason));
         }
         if end.is_some() || count == 0 {
             break;
         }
     }
     if line.is_empty() {
-        return Ok(Asked::Nothing);
+        return Ok(ClientRequest::Nothing);
     }
     Ok(match serde_json::from_slice(&line) {
-        Ok(request) => Asked::Request(request),
-        Err(error) => Asked::Wrong(format!("this is no request: {error}")),
+        Ok(request) => ClientRequest::Request(request),
+        Err(error) => ClientRequest::Wrong(format!("this is no request: {error}")),
     })
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn start() {
         }
     };
     HIDDEN.get_or_init(Mutex::default);
-    let log = Log {
+    let log = DiagnosticsLog {
         filter,
         file: Mutex::new(file),
     };
@@ -72,12 +72,12 @@ fn path() -> Option<PathBuf> {
 }
 
 /// Writes one line for each event. Ignores spans.
-struct Log {
+struct DiagnosticsLog {
     filter: Filter,
     file: Mutex<RotatingFile>,
 }
 
-impl Subscriber for Log {
+impl Subscriber for DiagnosticsLog {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         self.filter.takes(metadata.target(), *metadata.level())
     }
@@ -99,7 +99,7 @@ impl Subscriber for Log {
     fn exit(&self, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        let mut told = Told::default();
+        let mut told = EventLine::default();
         event.record(&mut told);
         let metadata = event.metadata();
         let line = format!(
@@ -129,12 +129,12 @@ fn without_keys(line: String) -> String {
 
 /// Message and fields of an event, on one line.
 #[derive(Default)]
-struct Told {
+struct EventLine {
     message: String,
     fields: String,
 }
 
-impl Told {
+impl EventLine {
     fn add(&mut self, field: &Field, value: &str) {
         if field.name() == "message" {
             push_visible(&mut self.message, value);
@@ -145,7 +145,7 @@ impl Told {
     }
 }
 
-impl Visit for Told {
+impl Visit for EventLine {
     fn record_str(&mut self, field: &Field, value: &str) {
         self.add(field, value);
     }

@@ -1,6 +1,6 @@
 //! `ikigai run`: one turn of one agent, without a screen.
 
-pub(crate) mod hidden;
+pub(crate) mod key_entry;
 mod piped_input;
 mod question;
 mod show;
@@ -55,7 +55,7 @@ pub(crate) fn run(db: Option<String>, order: &RunOrder) -> Result<ExitCode> {
     enforce_exit_deadline().context(NO_EXIT_THREAD)?;
     let program = ProgramContext::open(db)?;
     if let AgentJob::Say(line) = &job {
-        hidden::ask_key(&program.engine, line)?;
+        key_entry::ask_key(&program.engine, line)?;
     }
     let outcome = program.block_on(errand_in(&program, job, order));
     let Some(Done { warned, outcome }) = outcome? else {
@@ -346,7 +346,7 @@ fn errand_of(order: &RunOrder) -> Result<AgentJob> {
             if prompt.trim().is_empty() {
                 return Err(EngineError::EmptyMessage.into());
             }
-            hidden::hold_key_back(&prompt)?;
+            key_entry::hold_key_back(&prompt)?;
             if is_read || !matches!(parse(&prompt), Line::Message(_)) {
                 return Ok(AgentJob::Say(prompt));
             }

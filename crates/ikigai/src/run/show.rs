@@ -10,7 +10,7 @@ use ikigai_core::render::{Shown, render};
 use ikigai_core::spelling::one_line;
 use ikigai_core::{Kind, Row};
 use ikigai_engine::{Observer, UiEvent};
-use ikigai_providers::Wait;
+use ikigai_providers::RetryPause;
 use ikigai_tui::text::beginning;
 use rustix::fs::{Stat, fstat};
 
@@ -27,7 +27,7 @@ const MOST_WORDS: usize = 200;
 const NOT_STORED_CHARS: usize = 500;
 
 /// Formats the line about a failed attempt and the next one.
-fn waiting(wait: &Wait) -> String {
+fn waiting(wait: &RetryPause) -> String {
     let words = &wait.error.message;
     let (words, dots) = match words.char_indices().nth(MOST_WORDS) {
         Some((end, _)) => (&words[..end], "…"),

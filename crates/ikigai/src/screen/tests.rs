@@ -4,7 +4,7 @@ use std::path::Path;
 use clap::Parser as _;
 use ikigai_testkit::pty::{Pty, command};
 
-use super::{Manner, show};
+use super::{ScreenOptions, show};
 use crate::arguments::Arguments;
 use crate::context::configuration;
 
@@ -16,7 +16,7 @@ const BROKEN: &str = "clock-is-broken";
 fn program() {
     let order = Arguments::parse_from(["ikigai"]).screen;
     let config = configuration().unwrap();
-    let mut manner = Manner::of(&config).unwrap();
+    let mut manner = ScreenOptions::of(&config).unwrap();
     manner.around.time_of_day = |_| {
         assert!(!Path::new(BROKEN).exists(), "the clock has broken down");
         "14:03".to_owned()

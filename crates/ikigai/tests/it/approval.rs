@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ikigai_testkit::mock::{Mock, Said};
+use ikigai_testkit::mock::{Mock, MockAnswer};
 use ikigai_testkit::pty::Pty;
 use serde_json::{Value, json};
 
@@ -229,9 +229,9 @@ fn wait_idle_reports_a_question_while_another_call_runs() {
     let config = format!("model = \"mock:m\"\n[providers.mock]\nbase_url = \"{url}\"\n");
     fs::write(directory.join("config.toml"), config).unwrap();
     let bash = |command: &str| ("bash".to_owned(), json!({ "command": command }).to_string());
-    mock.expect([Said {
+    mock.expect([MockAnswer {
         calls: vec![bash("tail -f /dev/null"), bash("touch pwned")],
-        ..Said::default()
+        ..MockAnswer::default()
     }]);
     let program = start(&newcomer, &[]);
     let submit = json!({"type": "submit", "text": "watch it, then touch it"});

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::e2e::program::{Program, ask};
-use crate::support::{Newcomer, Said, said};
+use crate::support::{MockAnswer, Newcomer, said};
 
 fn runtime(newcomer: &Newcomer) -> PathBuf {
     newcomer.home().join(".local/state/ikigai/run")
@@ -24,7 +24,7 @@ pub(crate) fn start(newcomer: &Newcomer, arguments: &[&str]) -> Program {
     Program::start(command).unwrap()
 }
 
-pub(crate) fn ctl(newcomer: &Newcomer, arguments: &[&str]) -> Said {
+pub(crate) fn ctl(newcomer: &Newcomer, arguments: &[&str]) -> MockAnswer {
     newcomer.ikigai(&[&["ctl"], arguments].concat())
 }
 

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Stdio};
 
-use crate::support::{Newcomer, Said, said};
+use crate::support::{MockAnswer, Newcomer, said};
 
 /// Starts a slow answer and reads it until `words` have come, so that the turn is under way.
 fn slow_turn(newcomer: &Newcomer, words: usize) -> (Child, String) {
@@ -32,7 +32,7 @@ fn signal(child: &Child, name: &str) {
     assert!(sent.success());
 }
 
-fn ended(child: Child) -> Said {
+fn ended(child: Child) -> MockAnswer {
     said(child.wait_with_output().unwrap())
 }
 

@@ -6,10 +6,10 @@ use std::path::Path;
 
 use ikigai_testkit::postgres::Database;
 
-use crate::support::{Newcomer, Said};
+use crate::support::{MockAnswer, Newcomer};
 
 /// Asks the demo model of an agent that works in a directory for a file; says whether it wrote it.
-fn writes(reader: &Newcomer, project: &Path, file: &str, options: &[&str]) -> (bool, Said) {
+fn writes(reader: &Newcomer, project: &Path, file: &str, options: &[&str]) -> (bool, MockAnswer) {
     let line = format!("create the file {file}");
     let said = reader.ikigai(&[&["run"], options, &[&line]].concat());
     (project.join(file).exists(), said)

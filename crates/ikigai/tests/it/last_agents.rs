@@ -3,10 +3,10 @@
 use rustix::process::Signal;
 
 use crate::control::{ctl, start};
-use crate::support::{Newcomer, PROGRAM, Said};
+use crate::support::{MockAnswer, Newcomer, PROGRAM};
 
 /// Plain mode whose input ends at once: its first lines name the agent.
-fn plain(newcomer: &Newcomer, arguments: &[&str]) -> Said {
+fn plain(newcomer: &Newcomer, arguments: &[&str]) -> MockAnswer {
     newcomer.ikigai(&[&["--plain"], arguments].concat())
 }
 

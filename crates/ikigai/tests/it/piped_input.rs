@@ -4,10 +4,10 @@ use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
-use crate::support::{Newcomer, PROGRAM, Said, said};
+use crate::support::{MockAnswer, Newcomer, PROGRAM, said};
 
 /// A run with this on its standard input; returns the message that was stored.
-fn run_with(newcomer: &Newcomer, input: &[u8], arguments: &[&str]) -> (Said, String) {
+fn run_with(newcomer: &Newcomer, input: &[u8], arguments: &[&str]) -> (MockAnswer, String) {
     let mut child = newcomer
         .command(&[&["run"], arguments].concat())
         .stdin(Stdio::piped())

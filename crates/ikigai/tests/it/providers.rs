@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ikigai_testkit::server::{Script, Server};
 
-use crate::support::{Newcomer, Said};
+use crate::support::{MockAnswer, Newcomer};
 
 const KEY: &str = "sk-this-is-a-secret";
 
@@ -35,7 +35,7 @@ fn mine(base: &str) -> String {
     )
 }
 
-fn run(newcomer: &Newcomer, prompt: &str) -> Said {
+fn run(newcomer: &Newcomer, prompt: &str) -> MockAnswer {
     let mut command = newcomer.command(&["run", prompt, "--model", "mine:small"]);
     crate::support::said(command.env("MINE_KEY", KEY).output().unwrap())
 }

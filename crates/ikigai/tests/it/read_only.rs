@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
-use crate::support::{Newcomer, Said, said};
+use crate::support::{MockAnswer, Newcomer, said};
 
 /// Sets the modes of everything below a directory.
 fn protect(path: &Path, directories: u32, files: u32) {
@@ -30,7 +30,7 @@ fn names(directory: &Path) -> Vec<PathBuf> {
 }
 
 /// Runs the program as a user who may write nothing.
-fn as_reader(newcomer: &Newcomer, arguments: &[&str]) -> Said {
+fn as_reader(newcomer: &Newcomer, arguments: &[&str]) -> MockAnswer {
     let mut command = newcomer.command(arguments);
     if rustix::process::geteuid().is_root() {
         command.uid(65534).gid(65534);

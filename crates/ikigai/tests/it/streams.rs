@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ikigai_testkit::framed::{EventStream, FramedServer, Framing};
+use ikigai_testkit::framed_server::{EventStream, FramedServer, Framing};
 use ikigai_testkit::pty::Pty;
 use ikigai_testkit::server::{Script, Server};
 

@@ -21,7 +21,7 @@ pub(crate) struct Newcomer {
 
 /// What a command printed, and how it ended.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct MockAnswer {
     pub(crate) out: String,
     pub(crate) err: String,
     pub(crate) code: Option<i32>,
@@ -93,13 +93,13 @@ impl Newcomer {
         Pty::start(command, columns, rows)
     }
 
-    pub(crate) fn ikigai(&self, arguments: &[&str]) -> Said {
+    pub(crate) fn ikigai(&self, arguments: &[&str]) -> MockAnswer {
         said(self.command(arguments).output().unwrap())
     }
 }
 
-pub(crate) fn said(output: Output) -> Said {
-    Said {
+pub(crate) fn said(output: Output) -> MockAnswer {
+    MockAnswer {
         out: String::from_utf8(output.stdout).unwrap(),
         err: String::from_utf8(output.stderr).unwrap(),
         code: output.status.code(),

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ikigai_testkit::mock::{Mock, Said};
+use ikigai_testkit::mock::{Mock, MockAnswer};
 use serde_json::json;
 
 use crate::support::{Newcomer, PROGRAM};
@@ -23,10 +23,10 @@ fn configured(mock: &Mock) -> Newcomer {
     newcomer
 }
 
-fn says(text: &str) -> Said {
-    Said {
+fn says(text: &str) -> MockAnswer {
+    MockAnswer {
         content: Some(text.to_owned()),
-        ..Said::default()
+        ..MockAnswer::default()
     }
 }
 
@@ -79,9 +79,9 @@ fn a_refusal_corrects_an_assumed_window_and_the_screen_names_the_source() {
     let newcomer = configured(&mock);
     let refusal = "request (99999 tokens) exceeds the available context size (16384 tokens), try \
                    increasing it";
-    let refused = Said {
+    let refused = MockAnswer {
         failure: Some((400, refusal.to_owned())),
-        ..Said::default()
+        ..MockAnswer::default()
     };
     mock.expect([says("an answer"), refused]);
     // Summaries, and the answer after them.

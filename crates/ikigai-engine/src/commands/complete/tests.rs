@@ -1,8 +1,8 @@
-use super::{Context, complete, is_complete};
+use super::{CompletionContext, complete, is_complete};
 
-fn context() -> Context {
+fn context() -> CompletionContext {
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).into()).collect();
-    Context {
+    CompletionContext {
         marks: texts(&["after", "before"]),
         agents: texts(&["docs", "fix-lexer"]),
         models: texts(&["demo", "claude-sonnet-4-5"]),
@@ -60,9 +60,9 @@ fn what_fits_best_comes_first() {
     let names = [
         "re-do", "xfoo", "oof-o", "a-foo", "Foo", "f-o-o", "foo", "fo-o", "bar",
     ];
-    let context = Context {
+    let context = CompletionContext {
         agents: names.iter().map(|name| (*name).into()).collect(),
-        ..Context::default()
+        ..CompletionContext::default()
     };
 
     let found = complete("/switch foo", 11, &context);
@@ -83,9 +83,9 @@ fn what_fits_best_comes_first() {
 
 #[test]
 fn letters_are_found_by_their_places_in_bytes() {
-    let context = Context {
+    let context = CompletionContext {
         agents: vec!["über-İx".into()],
-        ..Context::default()
+        ..CompletionContext::default()
     };
 
     let found = complete("/switch ÜX", 11, &context);

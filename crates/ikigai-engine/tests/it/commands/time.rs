@@ -178,7 +178,7 @@ async fn there_is_nothing_to_undo_where_nothing_was_said() {
 /// the model is told again.
 #[tokio::test]
 async fn rewind_names_unrestored_files_to_user_and_model() {
-    let world = World::with_tools(builtin::all(process::Environment::default()));
+    let world = World::with_tools(builtin::all(process::ChildEnvironment::default()));
     let (place, mut worker) = agent_in_a_directory(&world).await;
     let file = json!({"file_path": "a.txt", "content": "one\ntwo\n"});
     world
@@ -325,7 +325,7 @@ async fn history_shows_what_is_remembered_and_what_is_not() {
 /// E12b: what a redo brings back is no longer something that was left behind.
 #[tokio::test]
 async fn files_of_turns_that_come_back_are_not_named() {
-    let world = World::with_tools(builtin::all(process::Environment::default()));
+    let world = World::with_tools(builtin::all(process::ChildEnvironment::default()));
     let (_place, mut worker) = agent_in_a_directory(&world).await;
     for name in ["a.txt", "b.txt"] {
         let file = json!({"file_path": name, "content": "one\n"});

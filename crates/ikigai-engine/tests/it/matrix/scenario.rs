@@ -15,7 +15,7 @@ use ikigai_engine::{Answer, Limits, Stop, UiEvent, UserRequest};
 use ikigai_providers::AnswerBlock;
 use ikigai_testkit::{ScriptedProvider, Step};
 use ikigai_tools::builtin;
-use ikigai_tools::process::Environment;
+use ikigai_tools::process::ChildEnvironment;
 use ikigai_tools::{BadArguments, Output, Place, Prepared, Run, Tool, Touches};
 use serde_json::{Value, json};
 
@@ -295,7 +295,7 @@ fn call(name: &str, arguments: &Value) -> AnswerBlock {
 /// Built-in tools, and one that appends a line without a process and in nobody's way.
 pub(crate) fn tools() -> Vec<Arc<dyn Tool>> {
     let mut tools: Vec<Arc<dyn Tool>> = vec![Arc::new(Append)];
-    tools.extend(builtin::all(Environment::default()));
+    tools.extend(builtin::all(ChildEnvironment::default()));
     tools.retain(|tool| ["append", "bash", "file_read"].contains(&&*tool.spec().name));
     tools
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ikigai_core::project::estimate_tokens;
 use ikigai_core::{Kind, Row};
 use ikigai_engine::{Outcome, UiEvent};
-use ikigai_testkit::mock::{Asked, Said};
+use ikigai_testkit::mock::{MockAnswer, MockRequest};
 use ikigai_testkit::wire::prompt::{Prompt, prompt_parts};
 use ikigai_testkit::{Dice, cases, tell};
 
@@ -50,7 +50,7 @@ fn millionths(part: usize, whole: usize) -> u64 {
 }
 
 impl Figures {
-    fn add(&mut self, asked: &Asked, context_rows: usize) {
+    fn add(&mut self, asked: &MockRequest, context_rows: usize) {
         let prompt = prompt_parts(asked.spoken, &asked.body).concat();
         let raw = asked.body.to_string();
         if let Some(previous) = &self.previous {
@@ -93,7 +93,7 @@ impl Day {
         text
     }
 
-    fn answer(&mut self) -> Said {
+    fn answer(&mut self) -> MockAnswer {
         if self.rounds == 0 {
             self.rounds = 1 + self.below(4);
         }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use ikigai_core::{AgentId, Kind};
 use ikigai_engine::Worker;
-use ikigai_testkit::mock::Said;
+use ikigai_testkit::mock::MockAnswer;
 use ikigai_testkit::tell;
 
 use super::support::{DIALECTS, Sent, SentRequest, Wire, is_kind, run, say};
@@ -24,7 +24,7 @@ fn facts() -> (Vec<String>, Vec<String>, Vec<String>) {
 const FILLER: &str = "words that say nothing about anything and go on and on\n";
 
 /// The answers to ten turns that state facts: each runs a command, and every other decides.
-fn early_answers() -> VecDeque<Said> {
+fn early_answers() -> VecDeque<MockAnswer> {
     let (_, found, decided) = facts();
     let mut answers = VecDeque::new();
     for turn in 0..10 {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use ikigai_core::Kind;
 use ikigai_engine::{Outcome, UiEvent, UserRequest, Worker};
-use ikigai_testkit::mock::Said;
+use ikigai_testkit::mock::MockAnswer;
 use ikigai_testkit::{cases, tell};
 
 use super::support::{DIALECTS, MAX_OUTPUT, Sent, SentRequest, Wire, is_kind, run, say};
@@ -35,7 +35,7 @@ fn outcome(call: usize) -> String {
 }
 
 /// The answers of the model: the calls in groups of one response each, then the fix.
-fn answers(groups: &[Vec<String>]) -> VecDeque<Said> {
+fn answers(groups: &[Vec<String>]) -> VecDeque<MockAnswer> {
     let calls = groups.iter().map(|group| run(None, group));
     calls.chain([say(FIX), say("Done.")]).collect()
 }

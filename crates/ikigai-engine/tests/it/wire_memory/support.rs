@@ -10,11 +10,11 @@ use ikigai_engine::{Safety, Tools, Worker};
 use ikigai_providers::catalogue::ModelSpec;
 use ikigai_providers::registry::{ProviderConfig, Registry};
 use ikigai_providers::transport::{Client, Deadlines};
-use ikigai_testkit::mock::{Asked, Mock, Said};
+use ikigai_testkit::mock::{Mock, MockAnswer, MockRequest};
 use ikigai_testkit::wire::WireDialect;
 use ikigai_testkit::wire::prompt::{Prompt, prompt_parts};
 use ikigai_tools::builtin;
-use ikigai_tools::process::Environment;
+use ikigai_tools::process::ChildEnvironment;
 use tempfile::TempDir;
 
 use super::summariser::{is_summary_prompt, write_summary};
@@ -48,7 +48,7 @@ impl Sent {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, asked: &Asked) -> SentRequest {
+    fn add(&self, asked: &MockRequest) -> SentRequest {
         let prompt = Prompt::read(asked.spoken, &asked.body);
         let sent = SentRequest {
             tokens: tokens_of(asked),
@@ -61,7 +61,7 @@ impl Sent {
 }
 
 /// Tokens of a request as the server counts them: a quarter of its prompt's bytes.
-pub(crate) fn tokens_of(asked: &Asked) -> u64 {
+pub(crate) fn tokens_of(asked: &MockRequest) -> u64 {
     let parts = prompt_parts(asked.spoken, &asked.body);
     parts.iter().map(String::len).sum::<usize>() as u64 / 4
 }
@@ -78,11 +78,11 @@ impl Wire {
     pub(crate) fn new(
         dialect: &str,
         window: u64,
-        script: impl FnMut(&Asked) -> Said + Send + 'static,
+        script: impl FnMut(&MockRequest) -> MockAnswer + Send + 'static,
     ) -> Self {
         let mock = Mock::play(script);
         let models = Arc::new(registry(dialect, &mock.url(), window));
-        let tools: Arc<dyn Tools> = Arc::new(builtin::all(Environment::default()));
+        let tools: Arc<dyn Tools> = Arc::new(builtin::all(ChildEnvironment::default()));
         let world = World::with_models(models).equipped(move |engine| {
             let everything = Rule {
                 tool: Some("bash".to_owned()),
@@ -107,7 +107,7 @@ impl Wire {
     pub(crate) fn scripted(
         dialect: &str,
         window: u64,
-        mut answer: impl FnMut(&Prompt) -> Said + Send + 'static,
+        mut answer: impl FnMut(&Prompt) -> MockAnswer + Send + 'static,
     ) -> (Self, Sent) {
         let sent = Sent::default();
         let record = sent.clone();
@@ -164,34 +164,34 @@ fn registry(dialect: &str, url: &str, window: u64) -> Registry {
 }
 
 /// An answer of text.
-pub(crate) fn say(text: &str) -> Said {
-    Said {
+pub(crate) fn say(text: &str) -> MockAnswer {
+    MockAnswer {
         content: Some(text.to_owned()),
-        ..Said::default()
+        ..MockAnswer::default()
     }
 }
 
 /// An answer that runs these commands.
-pub(crate) fn run(text: Option<&str>, commands: &[String]) -> Said {
+pub(crate) fn run(text: Option<&str>, commands: &[String]) -> MockAnswer {
     let call = |command: &String| {
         let arguments = serde_json::json!({ "command": command });
         ("bash".to_owned(), arguments.to_string())
     };
-    Said {
+    MockAnswer {
         content: text.map(str::to_owned),
         calls: commands.iter().map(call).collect(),
-        ..Said::default()
+        ..MockAnswer::default()
     }
 }
 
 /// The refusal of a request that is too long.
-pub(crate) fn overflow(tokens: u64, window: u64) -> Said {
+pub(crate) fn overflow(tokens: u64, window: u64) -> MockAnswer {
     let message = format!(
         "This model's maximum context length is {window} tokens. However, you requested {tokens} \
          tokens. Please reduce the length of the messages."
     );
-    Said {
+    MockAnswer {
         failure: Some((400, message)),
-        ..Said::default()
+        ..MockAnswer::default()
     }
 }

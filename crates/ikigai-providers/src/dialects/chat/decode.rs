@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use ikigai_core::data::Amounts;
 
-use super::reasoning::{DETAILS, Said, THINK_TAG, Tag, details_in, field_in, gather};
+use super::reasoning::{ContentPiece, DETAILS, THINK_TAG, ThinkTag, details_in, field_in, gather};
 use crate::answer::{AnswerBlock, Delta, FailureKind, ProviderError, Response, StopReason};
 use crate::catalogue::nano_of;
 use crate::dialect::{BLOCK_BYTES, Decoder};
@@ -18,9 +18,9 @@ const CHUNK: &str = "chat.completion.chunk";
 /// The decoder.
 #[derive(Debug, Default)]
 pub(super) struct ChatDecoder {
-    pieces: Vec<Piece>,
+    pieces: Vec<ChatPiece>,
     details: Vec<Value>,
-    tag: Tag,
+    tag: ThinkTag,
     /// True after the first chunk of the response.
     begun: bool,
     refused: bool,
@@ -32,14 +32,14 @@ pub(super) struct ChatDecoder {
 }
 
 #[derive(Debug)]
-enum Piece {
+enum ChatPiece {
     Text(String),
     Thinking { text: String, field: &'static str },
-    Call(Call),
+    Call(ChatCall),
 }
 
 #[derive(Debug, Default)]
-struct Call {
+struct ChatCall {
     index: Option<u64>,
     id: Option<String>,
     name: String,
@@ -156,7 +156,7 @@ impl ChatDecoder {
         if let Some(text) = text_at(delta, "refusal", CHUNK)?.filter(|text| !text.is_empty()) {
             self.refused = true;
             self.content_bytes += text.len();
-            self.say(Said::Text(text.to_owned()), deltas);
+            self.say(ContentPiece::Text(text.to_owned()), deltas);
         }
         match delta.get("tool_calls") {
             None | Some(Value::Null) => Ok(()),
@@ -173,7 +173,7 @@ impl ChatDecoder {
             if let Some(text) = word_at(part, "text") {
                 self.content_bytes += text.len();
                 self.let_go(deltas);
-                self.say(Said::Text(text), deltas);
+                self.say(ContentPiece::Text(text), deltas);
             }
             let thoughts = part.get("thinking").and_then(Value::as_array);
             for thought in thoughts.into_iter().flatten() {
@@ -199,7 +199,7 @@ impl ChatDecoder {
                 .to_owned(),
         };
         self.content_bytes += arguments.len();
-        let piece = Call {
+        let piece = ChatCall {
             index: piece.get("index").and_then(Value::as_u64),
             id: word_at(piece, "id"),
             name: word_at(function, "name").unwrap_or_default(),
@@ -208,7 +208,7 @@ impl ChatDecoder {
         self.let_go(deltas);
         let calls = self.pieces.iter_mut().rev();
         let mut calls = calls.filter_map(|known| match known {
-            Piece::Call(call) => Some(call),
+            ChatPiece::Call(call) => Some(call),
             _ => None,
         });
         if let Some(call) = calls.find(|call| call.goes_on_with(&piece)) {
@@ -217,7 +217,7 @@ impl ChatDecoder {
             let name = Some(piece.name.clone()).filter(|name| !name.is_empty());
             deltas.extend(name.map(Delta::Call));
             self.content_bytes += BLOCK_BYTES + piece.name.len();
-            self.pieces.push(Piece::Call(piece));
+            self.pieces.push(ChatPiece::Call(piece));
         }
         Ok(())
     }
@@ -229,15 +229,15 @@ impl ChatDecoder {
         }
     }
 
-    fn say(&mut self, said: Said, deltas: &mut Vec<Delta>) {
+    fn say(&mut self, said: ContentPiece, deltas: &mut Vec<Delta>) {
         match said {
-            Said::Thinking(text) => self.think(THINK_TAG, text, deltas),
-            Said::Text(text) => {
-                if let Some(Piece::Text(before)) = self.pieces.last_mut() {
+            ContentPiece::Thinking(text) => self.think(THINK_TAG, text, deltas),
+            ContentPiece::Text(text) => {
+                if let Some(ChatPiece::Text(before)) = self.pieces.last_mut() {
                     before.push_str(&text);
                 } else {
                     self.content_bytes += BLOCK_BYTES;
-                    self.pieces.push(Piece::Text(text.clone()));
+                    self.pieces.push(ChatPiece::Text(text.clone()));
                 }
                 deltas.push(Delta::Text(text));
             }
@@ -245,12 +245,12 @@ impl ChatDecoder {
     }
 
     fn think(&mut self, field: &'static str, more: String, deltas: &mut Vec<Delta>) {
-        if let Some(Piece::Thinking { text, .. }) = self.pieces.last_mut() {
+        if let Some(ChatPiece::Thinking { text, .. }) = self.pieces.last_mut() {
             text.push_str(&more);
         } else {
             self.content_bytes += BLOCK_BYTES;
             let text = more.clone();
-            self.pieces.push(Piece::Thinking { text, field });
+            self.pieces.push(ChatPiece::Thinking { text, field });
         }
         if !more.is_empty() {
             deltas.push(Delta::Thinking(more));
@@ -262,7 +262,7 @@ impl ChatDecoder {
         let calls = self
             .pieces
             .iter()
-            .any(|piece| matches!(piece, Piece::Call(_)));
+            .any(|piece| matches!(piece, ChatPiece::Call(_)));
         match self.stop.take().unwrap_or_default() {
             StopReason::End if self.refused => StopReason::Refused,
             StopReason::End | StopReason::Calls if calls => StopReason::Calls,
@@ -275,9 +275,9 @@ impl ChatDecoder {
         // The details are one list; they go back with the first thinking of the response.
         let mut details = Some(self.details).filter(|details| !details.is_empty());
         let blocks = self.pieces.into_iter().filter_map(|piece| match piece {
-            Piece::Text(text) if text.trim().is_empty() => None,
-            Piece::Text(text) => Some(AnswerBlock::Text { text, item: None }),
-            Piece::Thinking { text, field } => {
+            ChatPiece::Text(text) if text.trim().is_empty() => None,
+            ChatPiece::Text(text) => Some(AnswerBlock::Text { text, item: None }),
+            ChatPiece::Thinking { text, field } => {
                 let details = details.take();
                 if text.is_empty() && details.is_none() {
                     return None;
@@ -289,7 +289,7 @@ impl ChatDecoder {
                 let payload = Some(payload.to_string());
                 Some(AnswerBlock::Thinking { text, payload })
             }
-            Piece::Call(call) => Some(AnswerBlock::Call {
+            ChatPiece::Call(call) => Some(AnswerBlock::Call {
                 id: call.id,
                 name: call.name,
                 arguments: call.arguments,
@@ -300,7 +300,7 @@ impl ChatDecoder {
     }
 }
 
-impl Call {
+impl ChatCall {
     /// Returns true if a piece continues this call.
     ///
     /// Some servers leave the index out, or send whole calls all with one index.

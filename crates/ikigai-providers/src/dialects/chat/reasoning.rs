@@ -75,21 +75,21 @@ pub(super) fn gather(details: &mut Vec<Value>, detail: &Value) -> usize {
 
 /// A piece of content, separated into text and thinking.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum ContentPiece {
     Text(String),
     Thinking(String),
 }
 
 /// Extracts a leading `<think>…</think>` from a text that comes in pieces.
 #[derive(Debug, Default)]
-pub(super) struct Tag {
-    stage: Stage,
+pub(super) struct ThinkTag {
+    stage: TagStage,
     /// Possible start of a tag.
     held: String,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-enum Stage {
+enum TagStage {
     /// Only blanks and perhaps a part of the tag so far.
     #[default]
     Before,
@@ -102,87 +102,87 @@ enum Stage {
 }
 
 /// Result of examining the held text.
-enum Step {
+enum TagStep {
     /// Wait for more text.
     Wait,
     /// Examine again in another stage.
     On,
-    Say(Said),
+    Say(ContentPiece),
 }
 
-impl Tag {
+impl ThinkTag {
     /// Adds a piece of content.
-    pub(super) fn push(&mut self, text: &str) -> Vec<Said> {
+    pub(super) fn push(&mut self, text: &str) -> Vec<ContentPiece> {
         self.held.push_str(text);
         let mut said = Vec::new();
         loop {
             match self.step() {
-                Step::Wait => return said,
-                Step::On => {}
-                Step::Say(piece) => said.push(piece),
+                TagStep::Wait => return said,
+                TagStep::On => {}
+                TagStep::Say(piece) => said.push(piece),
             }
         }
     }
 
     /// Releases the held text; afterwards only an open tag is still recognised.
-    pub(super) fn flush(&mut self) -> Option<Said> {
+    pub(super) fn flush(&mut self) -> Option<ContentPiece> {
         let held = std::mem::take(&mut self.held);
-        let is_thought = matches!(self.stage, Stage::Inside | Stage::Opened);
+        let is_thought = matches!(self.stage, TagStage::Inside | TagStage::Opened);
         if !is_thought {
-            self.stage = Stage::Plain;
+            self.stage = TagStage::Plain;
         }
         match held {
             held if held.is_empty() => None,
-            held if is_thought => Some(Said::Thinking(held)),
-            held => Some(Said::Text(held)),
+            held if is_thought => Some(ContentPiece::Thinking(held)),
+            held => Some(ContentPiece::Text(held)),
         }
     }
 
-    fn step(&mut self) -> Step {
+    fn step(&mut self) -> TagStep {
         match self.stage {
-            Stage::Before => {
+            TagStage::Before => {
                 let start = self.held.trim_start();
                 if let Some(rest) = start.strip_prefix(OPENING) {
                     self.held = rest.to_owned();
-                    self.stage = Stage::Opened;
+                    self.stage = TagStage::Opened;
                 } else if OPENING.starts_with(start) {
-                    return Step::Wait;
+                    return TagStep::Wait;
                 } else {
-                    self.stage = Stage::Plain;
+                    self.stage = TagStage::Plain;
                 }
-                Step::On
+                TagStep::On
             }
-            Stage::Opened | Stage::Closed => {
+            TagStage::Opened | TagStage::Closed => {
                 self.held = self.held.trim_start().to_owned();
                 if self.held.is_empty() {
-                    return Step::Wait;
+                    return TagStep::Wait;
                 }
-                self.stage = if self.stage == Stage::Opened {
-                    Stage::Inside
+                self.stage = if self.stage == TagStage::Opened {
+                    TagStage::Inside
                 } else {
-                    Stage::Plain
+                    TagStage::Plain
                 };
-                Step::On
+                TagStep::On
             }
-            Stage::Inside => self.step_inside(),
-            Stage::Plain if self.held.is_empty() => Step::Wait,
-            Stage::Plain => Step::Say(Said::Text(std::mem::take(&mut self.held))),
+            TagStage::Inside => self.step_inside(),
+            TagStage::Plain if self.held.is_empty() => TagStep::Wait,
+            TagStage::Plain => TagStep::Say(ContentPiece::Text(std::mem::take(&mut self.held))),
         }
     }
 
-    fn step_inside(&mut self) -> Step {
+    fn step_inside(&mut self) -> TagStep {
         let end = self.held.find(CLOSING);
         let at = end.unwrap_or(self.held.len() - half_closed(&self.held));
         let mut rest = self.held.split_off(at);
         if end.is_some() {
             rest = rest.split_off(CLOSING.len());
-            self.stage = Stage::Closed;
+            self.stage = TagStage::Closed;
         }
         let said = std::mem::replace(&mut self.held, rest);
         match (said.is_empty(), end) {
-            (false, _) => Step::Say(Said::Thinking(said)),
-            (true, Some(_)) => Step::On,
-            (true, None) => Step::Wait,
+            (false, _) => TagStep::Say(ContentPiece::Thinking(said)),
+            (true, Some(_)) => TagStep::On,
+            (true, None) => TagStep::Wait,
         }
     }
 }

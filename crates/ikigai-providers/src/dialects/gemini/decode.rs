@@ -13,14 +13,14 @@ use crate::sse::Frame;
 #[derive(Debug, Default)]
 pub(super) struct GeminiDecoder {
     blocks: Vec<AnswerBlock>,
-    usage: Usage,
+    usage: GeminiUsage,
     finish: Option<String>,
     content_bytes: usize,
 }
 
 /// Token counts; the last of each is valid.
 #[derive(Debug, Default)]
-struct Usage {
+struct GeminiUsage {
     prompt: Option<u64>,
     tool_prompt: Option<u64>,
     cached: Option<u64>,
@@ -200,7 +200,7 @@ fn signed_nothing(text: &str, signature: &str) -> AnswerBlock {
     }
 }
 
-impl Usage {
+impl GeminiUsage {
     fn take_in(&mut self, usage: &Value) {
         let set = |count: &mut Option<u64>, field: &str| {
             *count = usage.get(field).and_then(Value::as_u64).or(*count);

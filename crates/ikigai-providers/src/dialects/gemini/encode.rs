@@ -74,7 +74,7 @@ fn generation_config(order: &Order<'_>) -> Value {
 }
 
 /// A call of the model's newest message, in the form that its result must repeat.
-struct Asked<'a> {
+struct RepeatedCall<'a> {
     id: &'a str,
     name: &'a str,
     sends_id: bool,
@@ -82,7 +82,7 @@ struct Asked<'a> {
 
 /// Makes one content for each message, in order, so that indices are equal on both sides.
 fn contents_of(messages: &[Message], demands_signatures: bool) -> Vec<Value> {
-    let mut asked: Vec<Asked<'_>> = Vec::new();
+    let mut asked: Vec<RepeatedCall<'_>> = Vec::new();
     let mut contents = Vec::new();
     for message in messages {
         let (role, mut parts) = match message.role {
@@ -110,7 +110,7 @@ fn texts(message: &Message) -> Vec<Value> {
     texts.collect()
 }
 
-fn responses(message: &Message, asked: &[Asked<'_>]) -> Vec<Value> {
+fn responses(message: &Message, asked: &[RepeatedCall<'_>]) -> Vec<Value> {
     let responses = message.blocks.iter().filter_map(|block| match block {
         Block::ToolResult {
             tool_call_id,
@@ -133,7 +133,7 @@ fn responses(message: &Message, asked: &[Asked<'_>]) -> Vec<Value> {
 fn spoken<'a>(
     message: &'a Message,
     demands_signatures: bool,
-    asked: &mut Vec<Asked<'a>>,
+    asked: &mut Vec<RepeatedCall<'a>>,
 ) -> Vec<Value> {
     let mut parts = Vec::new();
     for (index, block) in message.blocks.iter().enumerate() {
@@ -151,7 +151,7 @@ fn spoken<'a>(
                 if sends_id {
                     call["id"] = json!(id);
                 }
-                asked.push(Asked { id, name, sends_id });
+                asked.push(RepeatedCall { id, name, sends_id });
                 json!({"functionCall": call})
             }
             Block::Thinking {

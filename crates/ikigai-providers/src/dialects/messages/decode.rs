@@ -15,7 +15,7 @@ use crate::sse::Frame;
 #[derive(Debug, Default)]
 pub(super) struct MessagesDecoder {
     /// Blocks by their index.
-    blocks: BTreeMap<u64, Open>,
+    blocks: BTreeMap<u64, OpenBlock>,
     usage: Amounts,
     stop: Option<String>,
     done: bool,
@@ -24,7 +24,7 @@ pub(super) struct MessagesDecoder {
 
 /// An incomplete block.
 #[derive(Debug)]
-enum Open {
+enum OpenBlock {
     Text(String),
     Thinking {
         text: String,
@@ -135,13 +135,13 @@ impl MessagesDecoder {
         let (open, delta) = match text_of(block, "type").unwrap_or_default() {
             "text" => {
                 let text = owned(block, "text");
-                (Open::Text(text.clone()), Delta::Text(text))
+                (OpenBlock::Text(text.clone()), Delta::Text(text))
             }
             "thinking" => {
                 let text = owned(block, "thinking");
                 // The start event has an empty signature: the real one follows.
                 let signature = text_of(block, "signature").filter(|text| !text.is_empty());
-                let open = Open::Thinking {
+                let open = OpenBlock::Thinking {
                     text: text.clone(),
                     signature: signature.map(str::to_owned),
                 };
@@ -149,11 +149,11 @@ impl MessagesDecoder {
             }
             "redacted_thinking" => {
                 let data = text_of(block, "data").ok_or_else(|| broken("there is no data"))?;
-                (Open::Redacted(data.to_owned()), nothing())
+                (OpenBlock::Redacted(data.to_owned()), nothing())
             }
             "tool_use" => {
                 let name = text_of(block, "name").ok_or_else(|| broken("a call has no name"))?;
-                let open = Open::Call {
+                let open = OpenBlock::Call {
                     id: text_of(block, "id").map(str::to_owned),
                     name: name.to_owned(),
                     input: block
@@ -164,7 +164,7 @@ impl MessagesDecoder {
                 };
                 (open, Delta::Call(name.to_owned()))
             }
-            _ => (Open::Unknown, nothing()),
+            _ => (OpenBlock::Unknown, nothing()),
         };
         self.content_bytes += BLOCK_BYTES + open.len();
         if self.blocks.insert(index, open).is_some() {
@@ -192,24 +192,24 @@ impl MessagesDecoder {
         let more = more.ok_or_else(|| broken(&format!("there is no `{field}`")))?;
         self.content_bytes += more.len();
         let said = match (open, field) {
-            (Open::Text(text), "text") => {
+            (OpenBlock::Text(text), "text") => {
                 text.push_str(more);
                 Delta::Text(more.to_owned())
             }
-            (Open::Thinking { text, .. }, "thinking") => {
+            (OpenBlock::Thinking { text, .. }, "thinking") => {
                 text.push_str(more);
                 Delta::Thinking(more.to_owned())
             }
-            (Open::Thinking { signature, .. }, "signature") => {
+            (OpenBlock::Thinking { signature, .. }, "signature") => {
                 // The signature comes once, complete.
                 *signature = Some(more.to_owned());
                 return Ok(None);
             }
-            (Open::Call { json, .. }, "partial_json") => {
+            (OpenBlock::Call { json, .. }, "partial_json") => {
                 json.push_str(more);
                 return Ok(None);
             }
-            (Open::Unknown, _) => return Ok(None),
+            (OpenBlock::Unknown, _) => return Ok(None),
             _ => return Err(broken(&format!("`{field}` does not fit its block"))),
         };
         Ok(Some(said).filter(says))
@@ -235,7 +235,7 @@ impl MessagesDecoder {
     }
 }
 
-impl Open {
+impl OpenBlock {
     /// Returns the bytes of content in its start event.
     fn len(&self) -> usize {
         match self {

@@ -37,7 +37,7 @@ pub(super) fn encode(order: &Order<'_>) -> Value {
     }
     add_tools(request, &mut body);
     add_thinking(order, &mut body, may_think_on(&turns));
-    let messages: Vec<_> = turns.into_iter().map(Turn::into_value).collect();
+    let messages: Vec<_> = turns.into_iter().map(WireMessage::into_value).collect();
     body.insert("messages".to_owned(), json!(messages));
     Value::Object(body)
 }
@@ -61,13 +61,13 @@ fn mark() -> Value {
 }
 
 /// One message on the wire: neighbours of the same role are merged into it.
-struct Turn {
+struct WireMessage {
     role: &'static str,
     /// Blocks with the index of their neutral message. Never empty.
     blocks: Vec<(usize, Value)>,
 }
 
-impl Turn {
+impl WireMessage {
     /// Marks the end of this message, so that the provider caches everything up to it.
     fn mark(&mut self) {
         if let Some((_, Value::Object(block))) = self.blocks.last_mut() {
@@ -82,8 +82,8 @@ impl Turn {
 }
 
 /// Returns the conversation without cache marks; blocks of a prefix are a prefix.
-fn turns_of(request: &Request) -> Vec<Turn> {
-    let mut turns: Vec<Turn> = Vec::new();
+fn turns_of(request: &Request) -> Vec<WireMessage> {
+    let mut turns: Vec<WireMessage> = Vec::new();
     for (index, message) in request.messages.iter().enumerate() {
         let (role, blocks) = match message.role {
             Role::User => ("user", texts(message)),
@@ -96,7 +96,7 @@ fn turns_of(request: &Request) -> Vec<Turn> {
         let blocks = blocks.into_iter().map(|block| (index, block));
         match turns.last_mut() {
             Some(turn) if turn.role == role => turn.blocks.extend(blocks),
-            _ => turns.push(Turn {
+            _ => turns.push(WireMessage {
                 role,
                 blocks: blocks.collect(),
             }),
@@ -231,7 +231,7 @@ fn called_names(request: &Request) -> Vec<&str> {
 /// Returns true if the provider accepts a thinking budget.
 ///
 /// A turn that continues with results must have started with thinking of this model.
-fn may_think_on(turns: &[Turn]) -> bool {
+fn may_think_on(turns: &[WireMessage]) -> bool {
     let is_a = |value: &Value, kind: &str| value["type"] == kind;
     let [.., asked, last] = turns else {
         return true;

@@ -16,7 +16,7 @@ use crate::sse::Frame;
 #[derive(Debug, Default)]
 pub(super) struct ResponsesDecoder {
     /// Items in the order of their starts.
-    slots: Vec<Slot>,
+    slots: Vec<ItemSlot>,
     refused: bool,
     /// Stop reason and usage of the terminal event.
     end: Option<(StopReason, ikigai_core::data::Amounts)>,
@@ -34,7 +34,7 @@ enum Sort {
 
 /// An incomplete item.
 #[derive(Debug)]
-struct Slot {
+struct ItemSlot {
     sort: Sort,
     index: Option<u64>,
     id: Option<String>,
@@ -143,7 +143,7 @@ impl ResponsesDecoder {
         let Some(sort) = Sort::of(item) else {
             return Ok(Vec::new());
         };
-        let key = Key::of(body, word_at(item, "id"));
+        let key = ItemKey::of(body, word_at(item, "id"));
         self.content_bytes += ["id", "name", "call_id"]
             .iter()
             .filter_map(|field| item.get(field)?.as_str())
@@ -169,7 +169,7 @@ impl ResponsesDecoder {
         let Some(sort) = Sort::of(item) else {
             return Ok(Vec::new());
         };
-        let key = Key::of(body, word_at(item, "id"));
+        let key = ItemKey::of(body, word_at(item, "id"));
         // Of items with one id the first started is the first that ends.
         let found = self.open(sort, &key).rev().max_by_key(|(_, fit)| *fit);
         let slot = match found.map(|(at, _)| at) {
@@ -209,7 +209,7 @@ impl ResponsesDecoder {
             return Ok(Vec::new());
         }
         self.content_bytes += text.len();
-        let slot = self.slot(sort, &Key::of(body, word_at(body, "item_id")));
+        let slot = self.slot(sort, &ItemKey::of(body, word_at(body, "item_id")));
         let part = body.get("summary_index").and_then(Value::as_u64);
         let is_next = slot.part.is_some() && part.is_some() && slot.part != part;
         slot.part = part;
@@ -231,7 +231,7 @@ impl ResponsesDecoder {
         sort: Sort,
     ) -> Result<Vec<Delta>, ProviderError> {
         let text = text_at(body, field, name)?.unwrap_or_default().to_owned();
-        let key = Key::of(body, word_at(body, "item_id"));
+        let key = ItemKey::of(body, word_at(body, "item_id"));
         let Some(at) = self.newest(sort, &key) else {
             return Ok(Vec::new());
         };
@@ -281,10 +281,10 @@ impl ResponsesDecoder {
         Ok(deltas)
     }
 
-    fn begin(&mut self, sort: Sort, key: &Key) -> &mut Slot {
+    fn begin(&mut self, sort: Sort, key: &ItemKey) -> &mut ItemSlot {
         let at = self.slots.len();
         self.content_bytes += BLOCK_BYTES;
-        self.slots.push(Slot {
+        self.slots.push(ItemSlot {
             sort,
             index: key.index,
             id: key.id.clone(),
@@ -301,20 +301,20 @@ impl ResponsesDecoder {
     }
 
     /// Returns the item of an event; starts one if there is none.
-    fn slot(&mut self, sort: Sort, key: &Key) -> &mut Slot {
+    fn slot(&mut self, sort: Sort, key: &ItemKey) -> &mut ItemSlot {
         match self.newest(sort, key) {
             Some(at) => &mut self.slots[at],
             None => self.begin(sort, key),
         }
     }
 
-    fn newest(&self, sort: Sort, key: &Key) -> Option<usize> {
+    fn newest(&self, sort: Sort, key: &ItemKey) -> Option<usize> {
         let found = self.open(sort, key).max_by_key(|(_, fit)| *fit);
         found.map(|(at, _)| at)
     }
 
     /// Returns the open items that an event can mean, with their ranks.
-    fn open(&self, sort: Sort, key: &Key) -> impl DoubleEndedIterator<Item = (usize, u8)> {
+    fn open(&self, sort: Sort, key: &ItemKey) -> impl DoubleEndedIterator<Item = (usize, u8)> {
         let slots = self.slots.iter().enumerate();
         let open = slots.filter(move |(_, slot)| slot.open && slot.sort == sort);
         open.filter_map(|(at, slot)| Some((at, key.likeness(slot)?)))
@@ -322,12 +322,12 @@ impl ResponsesDecoder {
 }
 
 /// Key of an item in an event.
-struct Key {
+struct ItemKey {
     index: Option<u64>,
     id: Option<String>,
 }
 
-impl Key {
+impl ItemKey {
     fn of(body: &Value, id: Option<String>) -> Self {
         Self {
             index: body.get("output_index").and_then(Value::as_u64),
@@ -338,7 +338,7 @@ impl Key {
     /// Returns the rank of an item: by index and id, by id, by index, or by neither.
     ///
     /// None for another item.
-    fn likeness(&self, slot: &Slot) -> Option<u8> {
+    fn likeness(&self, slot: &ItemSlot) -> Option<u8> {
         let by_id = self.id.is_some() && self.id == slot.id;
         let by_index = self.index.is_some() && self.index == slot.index;
         let is_other = self.index.is_some() && slot.index.is_some() && !by_index && !by_id;
@@ -346,7 +346,7 @@ impl Key {
     }
 }
 
-impl Slot {
+impl ItemSlot {
     /// Sets the name of a call; the first time it gives a delta.
     fn name_it(&mut self, item: &Value) -> Option<Delta> {
         let name = word_at(item, "name").filter(|_| self.sort == Sort::Call)?;
@@ -379,7 +379,7 @@ impl Slot {
 }
 
 /// Returns the blocks in the order of the items.
-fn blocks_of(mut slots: Vec<Slot>) -> Vec<AnswerBlock> {
+fn blocks_of(mut slots: Vec<ItemSlot>) -> Vec<AnswerBlock> {
     if slots.iter().all(|slot| slot.index.is_some()) {
         slots.sort_by_key(|slot| slot.index);
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ikigai_providers::transport::{Client, content_limit, send};
-use ikigai_testkit::framed::{EventStream, FramedServer, Framing};
+use ikigai_testkit::framed_server::{EventStream, FramedServer, Framing};
 use tokio::time::timeout;
 
 use super::support::{HASTY, PATIENT, read, run, told};

@@ -5,9 +5,9 @@ use std::time::Duration;
 use ikigai_providers::dialect::{Decoder, Dialect, Order};
 use ikigai_providers::retry::Policy;
 use ikigai_providers::sse::Frame;
-use ikigai_providers::transport::{Call, Client, Deadlines, content_limit, send};
+use ikigai_providers::transport::{Client, Deadlines, PreparedRequest, content_limit, send};
 use ikigai_providers::{
-    Answer, AnswerBlock, Delta, FailureKind, ProviderError, Response, StopReason,
+    AnswerBlock, Delta, FailureKind, ProviderError, Response, ResponseStream, StopReason,
 };
 use ikigai_testkit::server::Server;
 use secrecy::SecretString;
@@ -138,9 +138,9 @@ pub(crate) fn whole(said: &str) -> Response {
 }
 
 /// The call that every test sends.
-pub(crate) fn call(url: String) -> Call {
+pub(crate) fn call(url: String) -> PreparedRequest {
     let secret = |value: String| SecretString::from(value);
-    Call {
+    PreparedRequest {
         url,
         headers: vec![
             ("authorization".to_owned(), secret(format!("Bearer {KEY}"))),
@@ -153,13 +153,13 @@ pub(crate) fn call(url: String) -> Call {
 }
 
 /// An answer of this server, with deadlines for the patient.
-pub(crate) fn ask(server: &Server, policy: Policy) -> Box<dyn Answer> {
+pub(crate) fn ask(server: &Server, policy: Policy) -> Box<dyn ResponseStream> {
     let client = Client::new(PATIENT);
     send(&client, call(server.url("/v1/tiny")), policy, 7)
 }
 
 /// Reads an answer until nothing more comes.
-pub(crate) async fn read(answer: &mut dyn Answer) -> Vec<Result<Delta, ProviderError>> {
+pub(crate) async fn read(answer: &mut dyn ResponseStream) -> Vec<Result<Delta, ProviderError>> {
     let mut deltas = Vec::new();
     while let Some(delta) = answer.next().await {
         deltas.push(delta);

@@ -2,7 +2,7 @@
 
 use ikigai_providers::dialect::Dialect;
 use ikigai_providers::dialects;
-use ikigai_providers::transport::Call;
+use ikigai_providers::transport::PreparedRequest;
 
 use super::support::call;
 
@@ -18,9 +18,9 @@ pub(crate) enum Part {
 }
 
 /// A call to this address, answered in a dialect.
-pub(crate) fn call_in(name: &str, url: String, content_limit: usize) -> Call {
+pub(crate) fn call_in(name: &str, url: String, content_limit: usize) -> PreparedRequest {
     let dialect: &'static dyn Dialect = dialects::by_name(name).unwrap();
-    Call {
+    PreparedRequest {
         dialect,
         content_limit,
         ..call(url)

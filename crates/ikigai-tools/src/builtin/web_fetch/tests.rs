@@ -2,7 +2,7 @@ use ikigai_testkit::server::{Script, Server};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::{Confinement, Ending, Given};
+use crate::{CallEnding, Confinement, Given};
 
 const HTML: &[(&str, &str)] = &[("content-type", "text/html; charset=utf-8")];
 
@@ -13,8 +13,8 @@ fn place() -> Place {
     }
 }
 
-fn context(stop: CancellationToken) -> Context {
-    Context {
+fn context(stop: CancellationToken) -> CallContext {
+    CallContext {
         place: place(),
         stop,
         given: Given::default(),
@@ -273,7 +273,7 @@ async fn stopping_closes_the_connection() {
     };
     let (told, mut telling) = tokio::sync::mpsc::unbounded_channel();
     let stop = CancellationToken::new();
-    let context = Context {
+    let context = CallContext {
         progress: Arc::new(move |line| told.send(line.to_owned()).unwrap()),
         ..context(stop.clone())
     };
@@ -284,7 +284,7 @@ async fn stopping_closes_the_connection() {
     stop.cancel();
     let output = running.await.unwrap();
 
-    assert_eq!(output.ending, Ending::Stopped);
+    assert_eq!(output.ending, CallEnding::Stopped);
     assert!(!output.success);
     closed(server).await;
 }

@@ -2,7 +2,7 @@ use ikigai_testkit::server::{Script, Server};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::{Confinement, Ending, Given};
+use crate::{CallEnding, Confinement, Given};
 
 const KEY: &str = "sk-very-secret";
 
@@ -22,7 +22,7 @@ async fn searched(server: &Server, arguments: &str, stop: CancellationToken) -> 
     let Run::Async(run) = prepared.run else {
         panic!("it must not block");
     };
-    run(Context {
+    run(CallContext {
         place: place(),
         stop,
         given: Given::default(),
@@ -151,7 +151,7 @@ async fn stopping_ends_it() {
 
     let output = searched(&server, r#"{"query":"x"}"#, stop).await;
 
-    assert_eq!(output.ending, Ending::Stopped);
+    assert_eq!(output.ending, CallEnding::Stopped);
 }
 
 #[test]

@@ -15,7 +15,7 @@ fn what_is_remembered_is_read_again_until_the_file_changes() {
     );
     fs::write(&tool, "one").unwrap();
     let before = identity(&tool);
-    let outcome = Outcome::Broken("for a reason".to_owned());
+    let outcome = ProbeOutcome::Broken("for a reason".to_owned());
     let mut cache = Cache::default();
     cache.put(tool.clone(), before, outcome.clone());
 
@@ -59,7 +59,7 @@ fn a_tool_that_was_too_slow_has_another_chance() {
     fs::write(&tool, "one").unwrap();
     let identity = identity(&tool);
     let mut cache = Cache::default();
-    let slow = |at| Outcome::Slow {
+    let slow = |at| ProbeOutcome::Slow {
         reason: "slow".to_owned(),
         at,
     };

@@ -5,7 +5,7 @@ use std::process::Command;
 use proptest::prelude::*;
 
 use crate::permission::pattern_for;
-use crate::permission::reading::{is_reading_line, reading_commands};
+use crate::permission::read_only_lines::{is_reading_line, reading_commands};
 use crate::permission::shell::{self, spelled};
 
 const READING: &[&str] = &[

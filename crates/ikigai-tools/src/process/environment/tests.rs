@@ -1,6 +1,6 @@
 use super::*;
 
-fn selected(environment: &Environment, all: &[(&str, &str)]) -> Vec<String> {
+fn selected(environment: &ChildEnvironment, all: &[(&str, &str)]) -> Vec<String> {
     environment
         .select(
             all.iter()
@@ -69,12 +69,12 @@ fn secrets_and_what_steers_ikigai_stay_behind() {
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
     expected.push("TERM=dumb".to_owned());
-    assert_eq!(selected(&Environment::default(), &all), expected);
+    assert_eq!(selected(&ChildEnvironment::default(), &all), expected);
 }
 
 #[test]
 fn the_user_can_let_one_through_but_not_one_of_our_keys() {
-    let environment = Environment::default()
+    let environment = ChildEnvironment::default()
         .withholding(["MINE".to_owned(), "OUR_KEY".to_owned()])
         .keeping(["GH_TOKEN".to_owned(), "OUR_KEY".to_owned()]);
 
@@ -88,7 +88,7 @@ fn the_user_can_let_one_through_but_not_one_of_our_keys() {
 
 #[test]
 fn a_line_of_the_user_gets_everything_but_our_keys_and_what_steers_us() {
-    let environment = Environment::default()
+    let environment = ChildEnvironment::default()
         .withholding(["OUR_KEY".to_owned()])
         .for_the_user();
     let all = [("GITHUB_TOKEN", "x"), ("OUR_KEY", "x"), ("IKIGAI_DB", "/x")];

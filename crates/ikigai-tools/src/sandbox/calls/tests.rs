@@ -49,28 +49,28 @@ fn architecture() -> u32 {
     check[1].k
 }
 
-const COMBINATIONS: [(Network, Writes, IpcScope, CallJudge); 4] = [
+const COMBINATIONS: [(Network, WriteAccess, IpcScope, CallJudge); 4] = [
     (
         Network::Refused,
-        Writes::Some,
+        WriteAccess::Some,
         IpcScope::Private,
         CallJudge::Supervisor,
     ),
     (
         Network::Refused,
-        Writes::None,
+        WriteAccess::None,
         IpcScope::Shared,
         CallJudge::Supervisor,
     ),
     (
         Network::Allowed,
-        Writes::Some,
+        WriteAccess::Some,
         IpcScope::Shared,
         CallJudge::Refusal,
     ),
     (
         Network::Allowed,
-        Writes::None,
+        WriteAccess::None,
         IpcScope::Private,
         CallJudge::Refusal,
     ),
@@ -174,7 +174,7 @@ fn usual_calls_are_allowed_after_few_steps() {
     let architecture = architecture();
     let filter = filter(
         Network::Refused,
-        Writes::Some,
+        WriteAccess::Some,
         IpcScope::Private,
         CallJudge::Supervisor,
     );

@@ -59,7 +59,10 @@ fn only_the_public_internet_is_public() {
     }
     for text in private {
         assert!(!is_public(text.parse().unwrap()), "{text}");
-        assert!(Reach::Everything.includes(text.parse().unwrap()), "{text}");
+        assert!(
+            NetworkReach::Everything.includes(text.parse().unwrap()),
+            "{text}"
+        );
     }
 }
 
@@ -83,12 +86,14 @@ fn numbers_in_an_address_are_checked_however_they_are_written() {
 
     for text in refused {
         let url = Url::parse(text).unwrap();
-        assert!(Reach::Public.check(&url).is_err(), "{text}");
-        assert!(Reach::Everything.check(&url).is_ok(), "{text}");
+        assert!(NetworkReach::Public.check(&url).is_err(), "{text}");
+        assert!(NetworkReach::Everything.check(&url).is_ok(), "{text}");
     }
     for text in taken {
         assert!(
-            Reach::Public.check(&Url::parse(text).unwrap()).is_ok(),
+            NetworkReach::Public
+                .check(&Url::parse(text).unwrap())
+                .is_ok(),
             "{text}"
         );
     }
@@ -98,7 +103,7 @@ fn numbers_in_an_address_are_checked_however_they_are_written() {
 fn guard(addresses: &[&str]) -> Guard {
     let addresses: Vec<SocketAddr> = addresses.iter().map(|text| text.parse().unwrap()).collect();
     Guard {
-        reach: Reach::Public,
+        reach: NetworkReach::Public,
         lookup: Arc::new(move |_| {
             let addresses = addresses.clone();
             Box::pin(async move { Ok(addresses) })

@@ -60,7 +60,7 @@ fn only_redirections_within_the_host_are_followed() {
 async fn redirections_end_after_five() {
     let script = || Script::answer(302, &[("location", "/again")], "");
     let server = Server::start((0..10).map(|_| script()));
-    let client = Client::new(Reach::Everything, system());
+    let client = WebClient::new(NetworkReach::Everything, system());
 
     let answer = client.get(url(&server.url("/")), &HeaderMap::new()).await;
 
@@ -72,7 +72,7 @@ async fn redirections_end_after_five() {
 #[tokio::test]
 async fn a_name_that_leads_to_a_private_address_is_not_connected_to() {
     let server = Server::start([Script::answer(200, &[], "secret")]);
-    let client = Client::new(Reach::Public, system());
+    let client = WebClient::new(NetworkReach::Public, system());
     let port = server.address().rsplit(':').next().unwrap().to_owned();
 
     let answer = client
@@ -93,7 +93,7 @@ async fn a_body_is_read_up_to_a_limit() {
         Script::answer(200, &[], "0123456789"),
         Script::answer(200, &[], "01234"),
     ]);
-    let client = Client::new(Reach::Everything, system());
+    let client = WebClient::new(NetworkReach::Everything, system());
     let mut found = Vec::new();
 
     for _ in 0..2 {

@@ -120,7 +120,7 @@ fn the_title_is_told_apart() {
 
     let page = page(html, &base());
 
-    let wanted = Page {
+    let wanted = WebPage {
         title: "A & B".to_owned(),
         text: "text".to_owned(),
     };

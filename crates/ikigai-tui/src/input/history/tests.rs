@@ -1,8 +1,8 @@
-use super::{History, HistorySearch, MOST_BYTES, MOST_ENTRIES};
+use super::{HistorySearch, InputHistory, MOST_BYTES, MOST_ENTRIES};
 use crate::input::{EditCommand, Editor};
 
-fn history(sent: &[&str]) -> History {
-    History::new(sent.iter().map(|text| (*text).to_owned()))
+fn history(sent: &[&str]) -> InputHistory {
+    InputHistory::new(sent.iter().map(|text| (*text).to_owned()))
 }
 
 fn typed(text: &str) -> Editor {
@@ -12,7 +12,7 @@ fn typed(text: &str) -> Editor {
 }
 
 /// Every text that going back shows.
-fn all(history: &mut History) -> Vec<String> {
+fn all(history: &mut InputHistory) -> Vec<String> {
     let mut editor = Editor::default();
     let mut seen = Vec::new();
     while history.previous(&mut editor) {
@@ -92,8 +92,8 @@ fn older_texts_can_come_later() {
 
 #[test]
 fn what_is_kept_is_bounded() {
-    let mut many = History::new((0..2 * MOST_ENTRIES).map(|n| n.to_string()));
-    let mut large = History::new(["a", "b", "c"].map(|text| text.repeat(MOST_BYTES / 2)));
+    let mut many = InputHistory::new((0..2 * MOST_ENTRIES).map(|n| n.to_string()));
+    let mut large = InputHistory::new(["a", "b", "c"].map(|text| text.repeat(MOST_BYTES / 2)));
     large.older(vec!["d".repeat(MOST_BYTES)]);
 
     assert_eq!(all(&mut many).len(), MOST_ENTRIES);

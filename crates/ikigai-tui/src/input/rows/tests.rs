@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::{EditorRows, simple, units};
 use crate::input::clip::Clip;
-use crate::input::shown::shown;
+use crate::input::display_text::shown;
 
 /// What letters alone are said to be is what the tables say of them.
 #[test]

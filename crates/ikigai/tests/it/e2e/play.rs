@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use ikigai_testkit::mock::{Mock, Said};
+use ikigai_testkit::mock::{Mock, MockAnswer};
 use serde_json::{Value, json};
 
 use super::judge;
@@ -146,7 +146,7 @@ impl Session {
                 self.wait_screen(text)?;
             }
             "mock_expect" => {
-                let says = list(&value["responses"]).iter().map(Said::read);
+                let says = list(&value["responses"]).iter().map(MockAnswer::read);
                 self.mock.expect(says.collect::<Result<Vec<_>, _>>()?);
             }
             "read_framebuffer" => self.read_framebuffer()?,

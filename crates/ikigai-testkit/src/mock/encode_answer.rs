@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 
-use super::Said;
+use super::MockAnswer;
 use super::cache::CacheUse;
 use crate::wire::WireDialect;
 
@@ -13,16 +13,16 @@ static NEXT: AtomicU64 = AtomicU64::new(1);
 
 /// Tokens of a request, as its server counts them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Usage {
+pub(super) struct MockUsage {
     pub(super) input: usize,
     /// None if the server has no prompt cache.
     pub(super) cached: Option<CacheUse>,
 }
 
 /// What is sent, one part after the other. An answer that stalls lacks its end.
-pub(super) fn parts(spoken: WireDialect, said: &Said, usage: Usage) -> Vec<String> {
+pub(super) fn parts(spoken: WireDialect, said: &MockAnswer, usage: MockUsage) -> Vec<String> {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let answer = Answer {
+    let answer = EncodedAnswer {
         said,
         number,
         tokens: usage.input,
@@ -41,7 +41,7 @@ pub(super) fn parts(spoken: WireDialect, said: &Said, usage: Usage) -> Vec<Strin
     parts
 }
 
-fn tokens_of(said: &Said) -> usize {
+fn tokens_of(said: &MockAnswer) -> usize {
     let calls = said.calls.iter();
     let called: usize = calls
         .map(|(name, arguments)| name.len() + arguments.len())
@@ -53,8 +53,8 @@ fn tokens_of(said: &Said) -> usize {
 /// The parts of a stream, and what ends it.
 type Parts = (Vec<String>, Vec<String>);
 
-struct Answer<'a> {
-    said: &'a Said,
+struct EncodedAnswer<'a> {
+    said: &'a MockAnswer,
     number: u64,
     tokens: usize,
     cached: Option<CacheUse>,
@@ -78,7 +78,7 @@ fn halves(text: &str) -> [&str; 2] {
     [first, second]
 }
 
-impl Answer<'_> {
+impl EncodedAnswer<'_> {
     fn id(&self, kind: &str, index: usize) -> String {
         format!("{kind}_{}_{index}", self.number)
     }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
-use super::{PATIENCE, Shared};
+use super::{FramedState, PATIENCE};
 use crate::server::read_request;
 
 const HEAD: &str =
     "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 
-pub(super) fn listen(shared: &Arc<Shared>) -> SocketAddr {
+pub(super) fn listen(shared: &Arc<FramedState>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let shared = shared.clone();
@@ -27,7 +27,7 @@ pub(super) fn listen(shared: &Arc<Shared>) -> SocketAddr {
     address
 }
 
-fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
+fn serve(mut stream: TcpStream, shared: &FramedState) -> io::Result<()> {
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     while read_request(&mut stream)?.is_some() {

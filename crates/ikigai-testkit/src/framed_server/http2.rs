@@ -13,12 +13,12 @@ use tokio::net::{TcpListener as AsyncListener, TcpStream};
 use tokio::time::sleep;
 use tokio_rustls::TlsAcceptor;
 
-use super::Shared;
+use super::FramedState;
 use crate::tls;
 
-type Ended = Result<(), Box<dyn Error + Send + Sync>>;
+type StreamEnd = Result<(), Box<dyn Error + Send + Sync>>;
 
-pub(super) fn listen(shared: &Arc<Shared>) -> SocketAddr {
+pub(super) fn listen(shared: &Arc<FramedState>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let address = listener.local_addr().unwrap();
@@ -33,7 +33,7 @@ pub(super) fn listen(shared: &Arc<Shared>) -> SocketAddr {
     address
 }
 
-async fn accept(listener: TcpListener, shared: &Arc<Shared>) {
+async fn accept(listener: TcpListener, shared: &Arc<FramedState>) {
     let listener = AsyncListener::from_std(listener).unwrap();
     let tls = TlsAcceptor::from(tls::http2_config());
     while let Ok((stream, _)) = listener.accept().await {
@@ -43,7 +43,7 @@ async fn accept(listener: TcpListener, shared: &Arc<Shared>) {
     }
 }
 
-async fn serve(stream: TcpStream, tls: TlsAcceptor, shared: Arc<Shared>) -> Ended {
+async fn serve(stream: TcpStream, tls: TlsAcceptor, shared: Arc<FramedState>) -> StreamEnd {
     stream.set_nodelay(true)?;
     let mut connection = h2::server::handshake(tls.accept(stream).await?).await?;
     while let Some(request) = connection.accept().await {
@@ -63,7 +63,7 @@ async fn serve(stream: TcpStream, tls: TlsAcceptor, shared: Arc<Shared>) -> Ende
     Ok(())
 }
 
-async fn send(mut stream: SendStream<Bytes>, shared: &Shared) -> Ended {
+async fn send(mut stream: SendStream<Bytes>, shared: &FramedState) -> StreamEnd {
     let begun = Instant::now();
     for (index, event) in shared.stream.events.iter().enumerate() {
         let left = shared.stream.left_until(index, begun);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ikigai_tools::{Context, Ending, Output, Run};
+use ikigai_tools::{CallContext, CallEnding, Output, Run};
 use tokio::time::{sleep, timeout};
 
 /// A tool stops by itself at its deadline; after so much more it is told to.
@@ -15,7 +15,7 @@ pub(super) const GRACE: Duration = Duration::from_millis(900);
 pub(super) const BROKE_DOWN: &str = "the tool broke down; this is a mistake in ikigai";
 
 /// Carries a call out, and sees to it that it ends.
-pub(super) async fn carry_out(run: Run, context: Context, deadline: Duration) -> Output {
+pub(super) async fn carry_out(run: Run, context: CallContext, deadline: Duration) -> Output {
     let stop = context.stop.clone();
     let work = async move {
         match run {
@@ -33,7 +33,7 @@ pub(super) async fn carry_out(run: Run, context: Context, deadline: Duration) ->
     }
     let late = format!("stopped after {} s", deadline.as_secs());
     timeout(GRACE, work).await.unwrap_or_else(|_| Output {
-        ending: Ending::Stopped,
+        ending: CallEnding::Stopped,
         ..Output::failed(late)
     })
 }

@@ -11,7 +11,7 @@ use super::{Oracle, object, reference};
 
 /// One thing that a request says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Said {
+enum RequestPart {
     User,
     Summary,
     Note,
@@ -19,7 +19,7 @@ enum Said {
 }
 
 /// Who a row of a response belongs with: its agent and its number.
-type ResponseKey = (AgentId, Option<u64>);
+type ReadingKey = (AgentId, Option<u64>);
 
 impl Oracle {
     /// The message of a row, if it is one.
@@ -122,7 +122,7 @@ impl Oracle {
             let speaks = part.message.role == Role::Assistant;
             speaks.then_some((at.agent, part.response))
         });
-        let keys: Vec<Option<ResponseKey>> = keys.collect();
+        let keys: Vec<Option<ReadingKey>> = keys.collect();
         let last = keys.iter().rev().find_map(|key| *key);
         let answers = self.answers(path);
         let mut of_last = path
@@ -196,16 +196,16 @@ impl Oracle {
     /// Says whether a request made of this path ends with something that is to be answered.
     pub fn can_be_answered(&self, path: &[RowRef]) -> bool {
         let said = self.said(path);
-        let begins = |said: &Said| matches!(said, Said::User | Said::Summary);
+        let begins = |said: &RequestPart| matches!(said, RequestPart::User | RequestPart::Summary);
         let from_user = said.iter().skip_while(|said| !begins(said));
-        let silent = Said::Response {
+        let silent = RequestPart::Response {
             speaks: false,
             calls: false,
         };
         match from_user.filter(|said| **said != silent).last() {
-            None | Some(Said::Summary) => false,
-            Some(Said::Response { calls, .. }) => *calls,
-            Some(Said::User | Said::Note) => true,
+            None | Some(RequestPart::Summary) => false,
+            Some(RequestPart::Response { calls, .. }) => *calls,
+            Some(RequestPart::User | RequestPart::Note) => true,
         }
     }
 
@@ -235,7 +235,7 @@ impl Oracle {
         texts
     }
 
-    fn said(&self, path: &[RowRef]) -> Vec<Said> {
+    fn said(&self, path: &[RowRef]) -> Vec<RequestPart> {
         let covers = self.covers(path);
         let omits: HashSet<RowRef> = path
             .iter()
@@ -244,21 +244,21 @@ impl Oracle {
             .flatten()
             .collect();
         let mut said = Vec::new();
-        let mut going_on: Option<ResponseKey> = None;
+        let mut going_on: Option<ReadingKey> = None;
         for (index, at) in path.iter().enumerate() {
             if let Some(summary) = covers.get(&index) {
                 let covers_more = (index + 1..path.len()).any(|i| covers.get(&i) == Some(summary));
                 let is_cut = object(self.row(*summary)).get("cut") == Some(&Value::from(true));
                 let keeps = !self.kept(path, &covers, *summary).is_empty();
                 if !covers_more && (self.says_something(*summary) || is_cut || keeps) {
-                    said.push(Said::Summary);
+                    said.push(RequestPart::Summary);
                 }
                 going_on = None;
                 continue;
             }
             let Some(part) = self.part(*at) else {
                 if self.kind(*at) == Some(Kind::Interrupted) {
-                    said.push(Said::Note);
+                    said.push(RequestPart::Note);
                     going_on = None;
                 }
                 continue;
@@ -269,7 +269,7 @@ impl Oracle {
                 Role::User => {
                     going_on = None;
                     if left_out || speaks(&part) {
-                        said.push(Said::User);
+                        said.push(RequestPart::User);
                     }
                 }
                 Role::Assistant => {
@@ -288,9 +288,9 @@ impl Oracle {
 }
 
 /// What a response is with one row more.
-fn with(before: Option<Said>, part: &Part, left_out: bool) -> Said {
+fn with(before: Option<RequestPart>, part: &Part, left_out: bool) -> RequestPart {
     let (mut speaks_so_far, mut calls_so_far) = match before {
-        Some(Said::Response { speaks, calls }) => (speaks, calls),
+        Some(RequestPart::Response { speaks, calls }) => (speaks, calls),
         _ => (false, false),
     };
     let hangs = part.message.blocks.len() > 1 || !part.message.metadata.is_empty();
@@ -299,7 +299,7 @@ fn with(before: Option<Said>, part: &Part, left_out: bool) -> Said {
         Some(Block::ToolCall { .. }) => calls_so_far |= !gone,
         _ => speaks_so_far |= gone || speaks(part),
     }
-    Said::Response {
+    RequestPart::Response {
         speaks: speaks_so_far,
         calls: calls_so_far,
     }

@@ -36,7 +36,7 @@ pub struct Stopped {
 
 /// Last turn of an agent, from its newest rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum StopEvidence {
     /// No stopped turn.
     Nothing,
     /// The last turn failed.
@@ -117,28 +117,31 @@ impl Engine {
         agent: &AgentRecord,
     ) -> Result<Option<(Micros, bool)>, EngineError> {
         Ok(match self.read_last_turn(agent).await? {
-            Told::Stopped { at, unknown } => Some((at, unknown)),
-            Told::Nothing | Told::Failed | Told::Interrupted | Told::More => None,
+            StopEvidence::Stopped { at, unknown } => Some((at, unknown)),
+            StopEvidence::Nothing
+            | StopEvidence::Failed
+            | StopEvidence::Interrupted
+            | StopEvidence::More => None,
         })
     }
 
     /// Reads the outcome of an agent's last turn. A running turn counts as [`TurnEnd::Other`].
     pub(crate) async fn last_turn_end(&self, agent: &AgentRecord) -> Result<TurnEnd, EngineError> {
         Ok(match self.read_last_turn(agent).await? {
-            Told::Stopped { .. } => TurnEnd::Stopped,
-            Told::Failed => TurnEnd::Failed,
-            Told::Interrupted => TurnEnd::Interrupted,
-            Told::Nothing | Told::More => TurnEnd::Other,
+            StopEvidence::Stopped { .. } => TurnEnd::Stopped,
+            StopEvidence::Failed => TurnEnd::Failed,
+            StopEvidence::Interrupted => TurnEnd::Interrupted,
+            StopEvidence::Nothing | StopEvidence::More => TurnEnd::Other,
         })
     }
 
-    async fn read_last_turn(&self, agent: &AgentRecord) -> Result<Told, EngineError> {
+    async fn read_last_turn(&self, agent: &AgentRecord) -> Result<StopEvidence, EngineError> {
         let mut agent = Agent::restore(self.reader(), agent.id).await?;
         loop {
             let is_whole = agent.view.is_complete(agent.state.path());
             let enough = is_whole || agent.view.entries().len() >= MOST_ROWS;
             match told_by(&agent, enough) {
-                Told::More => {}
+                StopEvidence::More => {}
                 told => return Ok(told),
             }
             agent.lengthen(self.reader(), PAGE_ROWS).await?;
@@ -161,7 +164,7 @@ async fn go_on(mut worker: Worker, mut stopped: Stopped) -> Result<Stopped, Engi
 
 /// Classifies an agent's last turn from its rows, newest first.
 /// With `enough`, there are no more rows to read.
-fn told_by(agent: &Agent, enough: bool) -> Told {
+fn told_by(agent: &Agent, enough: bool) -> StopEvidence {
     let starts = agent.view.turn_starts(agent.state.path());
     let mut stopped: Option<Micros> = None;
     for entry in agent.view.entries().iter().rev() {
@@ -173,7 +176,7 @@ fn told_by(agent: &Agent, enough: bool) -> Told {
                     stopped = Some(entry.row.created_at);
                     false
                 } else if stopped.is_none() {
-                    return Told::Interrupted;
+                    return StopEvidence::Interrupted;
                 } else {
                     true
                 }
@@ -183,7 +186,7 @@ fn told_by(agent: &Agent, enough: bool) -> Told {
                 match stopped {
                     None => true,
                     Some(at) if result.verdict == Some(Verdict::Unknown) => {
-                        return Told::Stopped { at, unknown: true };
+                        return StopEvidence::Stopped { at, unknown: true };
                     }
                     Some(_) => false,
                 }
@@ -199,7 +202,7 @@ fn told_by(agent: &Agent, enough: bool) -> Told {
             Some(Kind::Error) => {
                 let fails = data::read::<ErrorData>(data).omit.is_none();
                 if fails && stopped.is_none() {
-                    return Told::Failed;
+                    return StopEvidence::Failed;
                 }
                 fails
             }
@@ -210,14 +213,17 @@ fn told_by(agent: &Agent, enough: bool) -> Told {
         };
         if ends_turn {
             let unknown = false;
-            return stopped.map_or(Told::Nothing, |at| Told::Stopped { at, unknown });
+            return stopped.map_or(StopEvidence::Nothing, |at| StopEvidence::Stopped {
+                at,
+                unknown,
+            });
         }
     }
     match stopped {
         // The user must judge a turn that is too long to read.
-        Some(at) if enough => Told::Stopped { at, unknown: true },
-        None if enough => Told::Nothing,
-        _ => Told::More,
+        Some(at) if enough => StopEvidence::Stopped { at, unknown: true },
+        None if enough => StopEvidence::Nothing,
+        _ => StopEvidence::More,
     }
 }
 

@@ -40,13 +40,13 @@ pub struct EventStream {
 pub struct FramedServer {
     address: SocketAddr,
     framing: Framing,
-    shared: Arc<Shared>,
+    shared: Arc<FramedState>,
     sent: Mutex<Receiver<Instant>>,
 }
 
 /// State that the server's threads report to.
 #[derive(Debug)]
-struct Shared {
+struct FramedState {
     stream: EventStream,
     connections: AtomicUsize,
     sent: Mutex<Sender<Instant>>,
@@ -56,7 +56,7 @@ impl FramedServer {
     /// Starts a server on a free port.
     pub fn start(framing: Framing, stream: EventStream) -> Self {
         let (sender, sent) = mpsc::channel();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(FramedState {
             stream,
             connections: AtomicUsize::new(0),
             sent: Mutex::new(sender),
@@ -98,7 +98,7 @@ impl FramedServer {
     }
 }
 
-impl Shared {
+impl FramedState {
     fn count_connection(&self) {
         self.connections.fetch_add(1, Ordering::SeqCst);
     }
