@@ -75,8 +75,8 @@ impl Named {
 
 impl Engine {
     /// Searches the log for a typed query.
-    /// A query has words, `"several words"`, `begin*`, and the filters `agent: kind: model: before:
-    /// after: path:`. The inner error says what is wrong with it.
+    /// A query has words, `"several words"`, `begin*`, and filters: `agent:`, `kind:`, `model:`,
+    /// `before:`, `after:`, `path:`. The inner error describes a mistake in it.
     pub async fn search(
         &self,
         typed: &str,

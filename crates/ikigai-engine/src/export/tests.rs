@@ -1,4 +1,4 @@
-//! Markdown of others as HTML, and texts in Markdown.
+//! Tests of HTML and Markdown output.
 
 use super::prose::render;
 

@@ -1,4 +1,4 @@
-//! How figures are written and read.
+//! Tests of formatting and parsing figures.
 
 use ikigai_core::data::Amounts;
 
@@ -19,7 +19,7 @@ fn tokens_are_rounded_down() {
     }
 }
 
-/// What cost anything is never shown as nothing.
+/// A positive cost never appears as zero.
 #[test]
 fn money_has_cents_and_small_sums_more() {
     let cases = [

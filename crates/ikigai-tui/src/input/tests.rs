@@ -1,8 +1,8 @@
-//! Edits one by one; the random ones are in `tests/it/input.rs`.
+//! Single edits; the random ones are in `tests/it/input.rs`.
 
 use super::{EditCommand, Editor, LIMIT_BYTES, TooLarge};
 
-/// An editor with this text, the cursor where `|` is.
+/// An editor with this text; `|` is the cursor.
 fn editor(text: &str) -> Editor {
     let at = text.find('|').unwrap();
     let mut editor = Editor::default();
@@ -11,7 +11,7 @@ fn editor(text: &str) -> Editor {
     editor
 }
 
-/// The text as it is shown, with `|` at the cursor.
+/// Text with folds as labels, with `|` at the cursor.
 fn state(editor: &Editor) -> String {
     let mut text = editor.shown().to_owned();
     text.insert(editor.cursor(), '|');

@@ -196,7 +196,7 @@ fn help_shows_the_keys_that_hold() {
     assert_eq!(help.len(), KeyMode::ALL.len());
 }
 
-/// `docs/keys.md` is made from the table.
+/// `docs/keys.md` is generated from the table.
 #[test]
 fn keys_page_is_current() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/keys.md");

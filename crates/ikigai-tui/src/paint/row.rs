@@ -1,4 +1,4 @@
-//! Writes cells of one row to a terminal.
+//! Writer of cells of one row to a terminal.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::pen::Pen;
 use super::theme::{CellStyle, Theme};
 use crate::look::Look;
 
-/// The longest target of a link; terminals refuse longer ones.
+/// Longest target of a link; terminals refuse longer ones.
 const LONGEST_LINK: usize = 2_000;
 
 /// Up to this number of cells are rewritten instead of jumped over.
@@ -19,11 +19,11 @@ const SHORT_JUMP: usize = 4;
 /// Number of trailing blanks from which erasing is cheaper than writing.
 const ERASED: usize = 4;
 
-/// Between these a terminal does not go on in the next row.
+/// Sequences that turn automatic line wrap off and on.
 const NO_WRAP: &[u8] = b"\x1b[?7l";
 const WRAP: &[u8] = b"\x1b[?7h";
 
-/// Writes cells of one row.
+/// Writer of cells of one row.
 pub(super) struct RowWriter<'a> {
     pub(super) pen: &'a mut Pen,
     pub(super) out: &'a mut Vec<u8>,
@@ -32,13 +32,13 @@ pub(super) struct RowWriter<'a> {
     pub(super) row: u16,
     /// New contents of the row.
     pub(super) cells: &'a [GridCell],
-    /// The link that the terminal takes text for.
+    /// The open link.
     pub(super) link: u16,
 }
 
 impl RowWriter<'_> {
     /// Writes one cell that is not a right half; returns the end of the columns drawn.
-    /// That is beyond the cell if the terminal may disagree about its width.
+    /// The end is beyond the cell if the terminal may disagree about its width.
     pub(super) fn write(&mut self, column: usize) -> usize {
         let Some(cell) = self.cells.get(column) else {
             return column;

@@ -116,7 +116,7 @@ fn answers_are_read_as_they_were_written() {
     }
 }
 
-/// docs/control-socket.md is written from the types.
+/// `docs/control-socket.md` is generated from the types.
 #[test]
 fn control_page_is_current() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/control-socket.md");
@@ -133,7 +133,7 @@ fn control_page_is_current() {
     );
 }
 
-/// What the page shows as requests can be sent.
+/// The requests on the page can be sent.
 #[test]
 fn every_request_of_the_page_is_read_as_one() {
     let page = page();
@@ -143,6 +143,6 @@ fn every_request_of_the_page_is_read_as_one() {
         .filter(|line| serde_json::from_str::<ControlRequest>(line).is_ok())
         .count();
 
-    // Eleven, and two whose answers have the same word.
+    // Eleven, and two whose answers have the same tag.
     assert_eq!(count, 13);
 }

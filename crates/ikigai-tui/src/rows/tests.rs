@@ -42,7 +42,7 @@ fn manner(width: u16) -> RenderContext<'static> {
     }
 }
 
-/// The event as it comes back from a store.
+/// The event as read from a store.
 fn stored(event: Event) -> Shown {
     let row = event.into_row(own(), Micros(0));
     render(&Row {
@@ -81,7 +81,7 @@ fn result(name: &str, shown: &str, output: &str, success: bool) -> Event {
     }
 }
 
-/// One event of every kind and form, made of these words.
+/// One event of every kind and form, with these words.
 fn every_form(word: &str) -> Vec<Event> {
     let mut all = messages(word);
     all.extend(tool_events(word));
@@ -275,7 +275,7 @@ fn check(shown: &Shown, manner: &RenderContext<'_>) -> Result<(), TestCaseError>
     Ok(())
 }
 
-/// Text that would like to do something to a terminal, or to whoever reads it.
+/// Text that attacks the terminal or its reader.
 fn hostile() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         any::<String>(),

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::look::Tone;
 
-/// Shows each row as its own lines, four of them unless it is unfolded.
+/// Renders each row as its own lines, four of them unless unfolded.
 struct Plain;
 
 impl ItemRenderer for Plain {
@@ -52,7 +52,7 @@ fn assistant(text: &str) -> Event {
     }
 }
 
-/// A scrollback over rows with so many lines each.
+/// A scrollback over rows with these numbers of lines.
 fn with_rows(heights: &[usize]) -> (TestLog, AgentId, Scrollback) {
     let mut log = TestLog::default();
     let agent = log.root();
@@ -257,7 +257,7 @@ fn a_turn_that_is_sent_again_took_as_long_as_that_did() {
     );
 }
 
-/// `/compact` stores what its summary cost, long after the turn.
+/// `/compact` stores the usage of its summary long after the turn.
 #[test]
 fn what_comes_after_a_turn_does_not_change_its_figures() {
     let usage = |response, output| {

@@ -5,7 +5,7 @@ use crate::line::{TextLine, TextSpan};
 use crate::look::Tone;
 use crate::width::{pieces, width};
 
-/// What rows say together, without their signs.
+/// Joins rows to their text, without leads.
 fn rejoined(rows: &[TextLine]) -> String {
     let mut text = String::new();
     for (index, row) in rows.iter().enumerate() {

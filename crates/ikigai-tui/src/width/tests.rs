@@ -59,7 +59,7 @@ proptest! {
             prop_assert!((1..=2).contains(&piece.width));
             prop_assert!(!piece.text.is_empty() && piece.text.len() <= LONGEST_PIECE);
             prop_assert!(!piece.text.contains(char::is_control));
-            // Alone it is what it was among others.
+            // A piece alone is the same as within a text.
             prop_assert_eq!(shown(piece.text), [(piece.text, piece.width)]);
             prop_assert!(text[at..piece.end].contains(piece.text));
             at = piece.end;

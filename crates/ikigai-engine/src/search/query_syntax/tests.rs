@@ -1,4 +1,4 @@
-//! What is typed, and what it is taken for.
+//! Tests of the query parser.
 
 use ikigai_core::find::Words;
 use ikigai_core::{Kind, Micros};

@@ -4,7 +4,7 @@ use super::{EditorRows, simple, units};
 use crate::input::clip::Clip;
 use crate::input::display_text::shown;
 
-/// What letters alone are said to be is what the tables say of them.
+/// The fast path for simple letters agrees with the Unicode tables.
 #[test]
 fn simple_letters_are_as_wide_as_they_are_shown() {
     for letter in '\0'..='\u{ffff}' {
@@ -32,7 +32,7 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Firm rows all over, so that changes meet them in every way.
+    /// Many firm rows, so that changes meet them in every way.
     #[test]
     fn prop_rows_with_firm_ones_among_them_fill_the_text(
         first in text(),

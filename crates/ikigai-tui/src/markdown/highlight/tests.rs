@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The pieces that are set off, with a letter for what they are.
+/// Highlighted pieces, with a letter for the tone of each.
 fn marked(name: &str, code: &str) -> String {
     let mut highlighter = Highlighter::new(name);
     let mut out = Vec::new();

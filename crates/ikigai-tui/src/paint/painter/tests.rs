@@ -7,7 +7,7 @@ use crate::paint::Colour;
 
 const THEME: Theme = Theme::Terminal;
 
-/// A terminal that is painted on.
+/// Emulated terminal with its painter.
 struct Screen {
     parser: vt100::Parser,
     painter: Painter,
@@ -25,7 +25,7 @@ impl Screen {
         self.parser.screen_mut().set_size(size(rows), size(columns));
     }
 
-    /// Paints, and says what was written.
+    /// Paints a grid; returns the bytes written.
     fn paint(&mut self, grid: &Grid, theme: Theme) -> Vec<u8> {
         let mut out = Vec::new();
         self.painter.paint(grid, theme, &mut out);
@@ -38,7 +38,7 @@ fn size(cells: u16) -> std::num::NonZeroU16 {
     std::num::NonZeroU16::new(cells).unwrap()
 }
 
-/// What differs between the terminal and the grid.
+/// First difference between the terminal and the grid.
 fn difference(screen: &vt100::Screen, grid: &Grid, theme: Theme) -> Option<String> {
     for row in 0..grid.rows() {
         if screen.row_wrapped(row) {
@@ -60,7 +60,7 @@ fn difference(screen: &vt100::Screen, grid: &Grid, theme: Theme) -> Option<Strin
 }
 
 fn same(seen: &vt100::Cell, cell: &GridCell, style: CellStyle) -> bool {
-    // The emulator counts some pieces by their characters; the right half may be one of these.
+    // The emulator measures some pieces by their characters; the right half may be one of these.
     if cell.width() == 0 {
         return true;
     }
@@ -93,12 +93,12 @@ fn same(seen: &vt100::Cell, cell: &GridCell, style: CellStyle) -> bool {
     } else {
         cell.symbol().starts_with(seen.contents().trim_end())
     };
-    // The emulator has no bold and dim at once.
+    // The emulator does not support bold with dim.
     let both = style.has(Look::BOLD) && style.has(Look::DIM);
     text && seen.fgcolor() == colour(style.fg) && (both || weight == wanted)
 }
 
-/// Something that is done to a grid.
+/// Operation on a grid.
 #[derive(Clone, Debug)]
 enum MouseAction {
     Put(u16, u16, String, Look),
@@ -163,7 +163,7 @@ fn deed() -> impl Strategy<Value = MouseAction> {
     ]
 }
 
-/// The rows of a grid as lines, to be put elsewhere.
+/// Rows of a grid as lines, to be written elsewhere.
 fn lines(grid: &Grid) -> Vec<Vec<(String, Look, u16)>> {
     (0..grid.rows())
         .map(|row| {
@@ -227,7 +227,7 @@ proptest! {
     ) {
         let mut grid = Grid::new(20, 8);
         for row in 0..8 {
-            // Something to scroll.
+            // Rows that can be scrolled.
             grid.put(row, 0, &format!("{row} and its many words"), Tone::Text);
         }
         let mut screen = Screen::new(20, 8);
@@ -255,7 +255,7 @@ proptest! {
     }
 }
 
-/// A screen of 120×40 with text in its upper part, and four rows below that stay.
+/// A screen of 120×40 with text in its upper part, and four unchanged rows below.
 fn streaming(rows: &[String], last: &str) -> Grid {
     let mut grid = Grid::new(120, 40);
     let shown = rows.iter().skip(rows.len().saturating_sub(35));

@@ -98,7 +98,7 @@ const PALETTES: [[u32; 16]; 2] = [
     ],
 ];
 
-/// Red, green and blue of a colour that is not the terminal's own.
+/// Red, green and blue of a palette colour.
 fn components(index: u8, palette: &[u32; 16]) -> [u32; 3] {
     let step = |step: u32| if step == 0 { 0 } else { 55 + 40 * step };
     match index {
@@ -114,7 +114,7 @@ fn components(index: u8, palette: &[u32; 16]) -> [u32; 3] {
     }
 }
 
-/// Contrast to black as WCAG defines it.
+/// Contrast to black as defined by WCAG.
 fn contrast(components: [u32; 3]) -> f64 {
     let linear = components.map(|part| {
         let part = f64::from(part) / 255.0;
@@ -128,11 +128,11 @@ fn contrast(components: [u32; 3]) -> f64 {
     (luminance + 0.05) / 0.05
 }
 
-/// 3 is the least that WCAG accepts for large or bold text and signs.
+/// 3 is the minimum of WCAG for large or bold text and signs.
 #[test]
 fn every_role_can_be_read_on_black_with_the_classic_palettes() {
     for (name, theme) in Theme::NAMES {
-        // It says in its name that it is for others.
+        // The light theme is for light backgrounds.
         if theme == Theme::Light {
             continue;
         }

@@ -1,11 +1,11 @@
-//! Every kind of row as it looks, against a kept picture.
+//! Snapshots of every kind of row.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use super::*;
 
-/// One event of each kind as people meet it, with the name of its picture.
+/// A realistic event of each kind, with the name of its snapshot.
 #[expect(clippy::too_many_lines, reason = "it is a table")]
 fn gallery() -> Vec<(&'static str, Shown)> {
     let typed = |text: &str| UserData {
@@ -182,7 +182,7 @@ fn gallery() -> Vec<(&'static str, Shown)> {
     all
 }
 
-/// How an event looks at three widths, folded and open.
+/// Draws an event at three widths, folded and open.
 fn picture(shown: &Shown) -> String {
     let mut picture = String::new();
     for (title, fold, columns) in [
@@ -203,7 +203,7 @@ fn picture(shown: &Shown) -> String {
     picture
 }
 
-/// The pictures are in `screens/`; set `DRAW_SCREENS` to draw them anew, then look at them.
+/// The snapshots are in `screens/`; set `DRAW_SCREENS` to draw them again, then review them.
 #[test]
 fn every_kind_looks_as_in_its_picture() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/rows/screens");

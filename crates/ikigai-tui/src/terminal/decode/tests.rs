@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What these bytes are if no more come.
+/// Events of these bytes, if no more follow.
 fn read(bytes: &[u8]) -> Vec<TerminalEvent> {
     let mut out = Vec::new();
     let mut decoder = KeyDecoder::default();
@@ -155,7 +155,7 @@ fn keys_of_extended_protocols_are_understood() {
             &[char('1'), key(KeyCode::PageUp), key(KeyCode::F(13))],
         ),
         ("\x1b[57441;2u\x1b[97;9u\x1b[0u\x1b[4294967295u", &[]),
-        // The same of xterm.
+        // The same for xterm.
         (
             "\x1b[27;2;13~\x1b[27;5;97~\x1b[27;6;65~",
             &[
