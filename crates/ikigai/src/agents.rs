@@ -1,4 +1,4 @@
-//! `ikigai agents`: the process table as a tree.
+//! `ikigai agents`: tree of the agents.
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ use crate::arguments::AgentsOrder;
 use crate::context::ProgramContext;
 use crate::output::{local_time, print, print_exact, print_json, tell};
 
-/// How often a tree that is watched is drawn at most.
+/// Shortest interval between two updates of the tree.
 const EVERY: Duration = Duration::from_millis(250);
 
 pub(crate) fn agents(db: Option<String>, order: &AgentsOrder) -> Result<ExitCode> {
@@ -29,12 +29,12 @@ pub(crate) fn agents(db: Option<String>, order: &AgentsOrder) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-/// Shows the tree anew whenever something was stored, until it is interrupted.
+/// Prints the tree after every change, until interrupted.
 async fn watch(engine: &Engine, order: &AgentsOrder) -> Result<()> {
     let mut watch = engine.reader().watch()?;
     while watch.changed().await {
         if io::stdout().is_terminal() && !order.json {
-            // Home, then clear to the end: the screen does not flicker.
+            // Moving home and clearing to the end avoids flicker.
             print_exact("\x1b[H\x1b[J")?;
         } else {
             print("\n")?;

@@ -1,4 +1,4 @@
-//! The command line.
+//! Command line.
 
 mod control;
 
@@ -11,19 +11,19 @@ use ikigai_core::settings::Approve;
 pub(crate) use self::control::{CtlOrder, CtlVerb};
 use crate::config;
 
-/// Exit codes, which `--help` lists.
+/// Exit codes, listed in `--help`.
 pub(crate) mod exit {
-    /// The turn failed, or something else went wrong.
+    /// The turn failed, or another error occurred.
     pub(crate) const FAILED: u8 = 1;
-    /// The arguments make no sense, as clap says it too.
+    /// Invalid arguments; clap uses the same code.
     pub(crate) const USAGE: u8 = 2;
     /// The store cannot be opened, read or written.
     pub(crate) const STORE: u8 = 3;
-    /// There is no such agent, or it cannot be used.
+    /// The agent does not exist or cannot be used.
     pub(crate) const AGENT: u8 = 4;
-    /// Nobody reads what is printed any more, as shells number a death by SIGPIPE.
+    /// The reader of the output is gone; shells use this code for SIGPIPE.
     pub(crate) const READER_GONE: u8 = 141;
-    /// The turn was interrupted; what came so far is stored.
+    /// The turn was interrupted; the part received so far is stored.
     pub(crate) const INTERRUPTED: u8 = 130;
 }
 
@@ -41,11 +41,11 @@ Try:
   ikigai run \"what did I say\"        it remembers
   ikigai log --request               what the model would be given next";
 
-/// An operating environment for living LLM agents: whatever happens is an event in a database.
+/// A terminal coding agent that never loses history and can fork
 #[derive(Debug, Parser)]
 #[command(name = "ikigai", version, after_help = AFTER_HELP, subcommand_precedence_over_arg = true)]
 pub(crate) struct Arguments {
-    /// The database: `sqlite:PATH`, just PATH, or `postgres://USER@HOST/DATABASE`
+    /// Database: `sqlite:PATH`, just PATH, or `postgres://USER@HOST/DATABASE`
     #[arg(long, global = true, value_name = "STORE")]
     pub(crate) db: Option<String>,
 
@@ -57,8 +57,9 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// What the command line says. What is asked of the screen makes no sense with a verb, while
-    /// `--db` may stand before one.
+    /// Parses the command line.
+    ///
+    /// Options of the screen are an error with a verb; `--db` may precede one.
     pub(crate) fn read() -> Self {
         let arguments = Self::parse();
         let screen = &arguments.screen;
@@ -76,7 +77,7 @@ impl Arguments {
     }
 }
 
-/// How many columns and rows a screen without a terminal has.
+/// Columns and rows of a screen without a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Size(pub(crate) (u16, u16));
 
@@ -98,162 +99,161 @@ impl FromStr for Size {
     }
 }
 
-/// What the screen is asked.
+/// Arguments of the screen.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(crate) struct ScreenOrder {
-    /// What to say at once
+    /// First message
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
 
-    /// Show this agent (name, id, or the beginning of an id) instead of the one that was used last
-    /// in this directory
+    /// Show this agent (name, id, or start of an id) instead of the one last used in this directory
     #[arg(long, value_name = "AGENT", conflicts_with = "new")]
     pub(crate) agent: Option<String>,
 
-    /// Make a new agent in this directory
+    /// Create a new agent in this directory
     #[arg(long)]
     pub(crate) new: bool,
 
-    /// Continue with the agent that was used last in this directory; fails if there is none
+    /// Continue with the agent last used in this directory; fails if there is none
     #[arg(long = "continue", short = 'c', conflicts_with_all = ["new", "agent"])]
     pub(crate) continues: bool,
 
-    /// Answer with this model from now on: `[PROVIDER:]NAME[/LEVEL]`; `ikigai models` lists them
+    /// Use this model from now on: `[PROVIDER:]NAME[/LEVEL]`; `ikigai models` lists them
     #[arg(long, short = 'm', value_name = "MODEL")]
     pub(crate) model: Option<String>,
 
-    /// What tools may do without asking while this ikigai runs: `read` nothing but reading, `ask`
-    /// for the rest, `edits` also writes inside the working directory, `all` everything
+    /// Approval mode of this session: `read` refuses all but reading, `ask` asks for the rest,
+    /// `edits` allows writes in the working directory, `all` allows everything
     #[arg(long, short = 'a', value_name = "MODE", value_parser = APPROVE_MODES)]
     pub(crate) approve: Option<String>,
 
-    /// Show this row where it stands in its agent's history, as `ikigai search` tells it: `#name.12`,
-    /// or `#12` of the agent itself
+    /// Show this event in its agent's history, as `ikigai search` prints it: `#name.12`, or `#12`
+    /// of the agent itself
     #[arg(long, value_name = "#ID", conflicts_with_all = ["new", "prompt", "plain"])]
     pub(crate) at: Option<String>,
 
-    /// Run without a terminal: the same screen, driven through the control socket (`ikigai ctl`)
+    /// Run without a terminal, driven through the control socket (`ikigai ctl`)
     #[arg(long)]
     pub(crate) headless: bool,
 
-    /// How large the screen without a terminal is: columns, `x` and rows, 100x50 if nothing is said
+    /// Screen size without a terminal: COLUMNSxROWS, default 100x50
     #[arg(long, value_name = "SIZE", requires = "headless")]
     pub(crate) size: Option<Size>,
 
-    /// End as soon as no agent works
+    /// Exit as soon as no agent works
     #[arg(long, requires = "headless")]
     pub(crate) until_idle: bool,
 
-    /// Go on with the stopped turn of this agent; for whoever hands agents over
+    /// Continue the stopped turn of this agent; used when a process hands agents over
     #[arg(long, value_name = "AGENT", hide = true, requires = "headless")]
     pub(crate) take_over: Vec<String>,
 
-    /// Only append lines: for screen readers, plain terminals, and the terminal's own scrollback
+    /// Only append lines: for screen readers and plain terminals
     #[arg(long, conflicts_with = "headless")]
     pub(crate) plain: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Say something to an agent and print its answer
+    /// Send a message to an agent and print its answer
     Run(RunOrder),
-    /// Print what an agent remembers
+    /// Print the conversation of an agent
     Log(LogOrder),
     /// List the agents
     Agents(AgentsOrder),
-    /// Find words in all that any agent ever said, did or printed, the newest first
+    /// Search everything that agents said, did or printed, newest first
     Search(SearchOrder),
     /// Query the store in SQL, read-only
     ///
     /// Tables cannot be changed. On a PostgreSQL server functions can still act, for example end
-    /// sessions or take locks: volatile functions are refused except for a few harmless ones, but a
-    /// function that its author marked as stable or immutable is run, whatever it does. Use a role
-    /// that may only read where that matters.
+    /// sessions or take locks: volatile functions are refused except for a few harmless ones, but
+    /// functions marked as stable or immutable run, whatever they do. Use a read-only role if that
+    /// matters.
     Sql(SqlOrder),
-    /// Write histories as Markdown, one page of HTML, or JSON that `import` takes in
+    /// Export histories as Markdown, HTML, or JSON for `import`
     Export(ExportOrder),
-    /// Take in agents that were exported as JSON, or those of an older ikigai
+    /// Import agents from a JSON export or from an older ikigai
     Import(ImportOrder),
-    /// Copy everything into an empty store, of either kind, and compare it
+    /// Copy a store of either kind into an empty one, and compare
     Copy(CopyOrder),
-    /// Print what agents cost, by agent, model or day
+    /// Print the cost of agents, by agent, model or day
     Cost(CostOrder),
-    /// List the models with their context, prices, thinking levels, and whether a key is present
+    /// List models with context, prices, thinking levels and available keys
     Models(ModelsOrder),
-    /// List the tools that agents have here, and those that cannot be used, with the reason
+    /// List the tools of agents in this directory, and unusable ones with the reason
     Tools(ToolsOrder),
-    /// Check store and surroundings, and say what to do about each finding
+    /// Diagnose problems and suggest fixes
     Doctor(DoctorOrder),
-    /// Ask something of a running ikigai through its control socket; docs/control-socket.md
+    /// Control a running ikigai through its socket; see docs/control-socket.md
     Ctl(CtlOrder),
-    /// Print every setting: what it is, where it comes from, and what it means
+    /// Print effective settings, their sources and meaning
     #[command(after_help = config::help())]
     Config(ConfigOrder),
-    /// Print what a shell needs to complete the words of this command line
+    /// Print shell completions
     #[command(after_help = COMPLETIONS_HELP)]
     Completions(CompletionsOrder),
 }
 
-/// What `run` is asked.
+/// Arguments of `run`.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(crate) struct RunOrder {
-    /// What to say; `-` reads it from standard input. Text that is piped in is appended, as in
-    /// `git diff | ikigai run "review this"`. What begins with `/` is a command (`/help` lists
-    /// them), with `!` a line for your shell
+    /// Message; `-` reads it from standard input. Piped text is appended, as in
+    /// `git diff | ikigai run "review this"`. A message that begins with `/` is a command (`/help`
+    /// lists them), with `!` a shell command
     #[arg(value_name = "PROMPT", required_unless_present_any = ["retry", "resume"])]
     pub(crate) prompt: Option<String>,
 
-    /// Say it to this agent (name, id, or the beginning of an id) instead of the one that was
-    /// used last in this directory
+    /// Send it to this agent (name, id, or start of an id) instead of the one last used in this
+    /// directory
     #[arg(long, value_name = "AGENT", conflicts_with = "new")]
     pub(crate) agent: Option<String>,
 
-    /// Make a new agent in this directory
+    /// Create a new agent in this directory
     #[arg(long)]
     pub(crate) new: bool,
 
-    /// Continue with the agent that was used last in this directory; fails if there is none
+    /// Continue with the agent last used in this directory; fails if there is none
     #[arg(long = "continue", short = 'c', conflicts_with_all = ["new", "agent"])]
     pub(crate) continues: bool,
 
-    /// Say it to a new child of the agent, which knows nothing of what was said before
+    /// Use a new child agent with empty context
     #[arg(long, conflicts_with_all = ["retry", "resume"])]
     pub(crate) fresh: bool,
 
-    /// Answer with this model from now on: `[PROVIDER:]NAME[/LEVEL]`, LEVEL being none, min, low,
-    /// med, high or max; `ikigai models` lists them
+    /// Use this model from now on: `[PROVIDER:]NAME[/LEVEL]`, LEVEL is none, min, low, med, high or
+    /// max; `ikigai models` lists them
     #[arg(long, short = 'm', value_name = "MODEL")]
     pub(crate) model: Option<String>,
 
-    /// What tools may do without asking, for this run only: `read` nothing but reading, `ask` for
-    /// the rest, `edits` also writes inside the working directory, `all` everything. Where nobody
-    /// can be asked (no terminal), what would be asked is refused
+    /// Approval mode of this run: `read` refuses all but reading, `ask` asks for the rest, `edits`
+    /// allows writes in the working directory, `all` allows everything. Without a terminal to ask
+    /// on, the rest is refused
     #[arg(long, short = 'a', value_name = "MODE", value_parser = APPROVE_MODES)]
     pub(crate) approve: Option<String>,
 
-    /// Send the last turn again instead of saying something
+    /// Send the last turn again instead of a message
     #[arg(long, conflicts_with_all = ["prompt", "resume", "new"])]
     pub(crate) retry: bool,
 
-    /// Go on with a turn that was stopped instead of saying something
+    /// Continue a stopped turn instead of sending a message
     #[arg(long, conflicts_with_all = ["prompt", "new"])]
     pub(crate) resume: bool,
 
-    /// Give the turn up after so many seconds
+    /// Abort after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout: Option<u64>,
 
-    /// Print every event of the turn as one line of JSON, once it is stored, instead of the answer
+    /// Print every stored event of the turn as one line of JSON instead of the answer
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// The approval modes as they are typed.
+/// Names of the approval modes.
 const APPROVE_MODES: [&str; 4] = ["read", "ask", "edits", "all"];
 
-/// The approval mode that was typed.
+/// Parses an approval mode.
 pub(crate) fn approve_mode(typed: Option<&str>) -> Option<Approve> {
     typed.map(|mode| match mode {
         "read" => Approve::Read,
@@ -263,85 +263,83 @@ pub(crate) fn approve_mode(typed: Option<&str>) -> Option<Approve> {
     })
 }
 
-/// What `log` is asked.
+/// Arguments of `log`.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(crate) struct LogOrder {
-    /// Which agent (name, id, or the beginning of an id); the one used last in this directory if
-    /// none is named
+    /// Agent (name, id, or start of an id); default: the one last used in this directory
     #[arg(value_name = "AGENT")]
     pub(crate) agent: Option<String>,
 
-    /// Print the neutral request that the next turn would send, as JSON
+    /// Print the provider-neutral request of the next turn, as JSON
     #[arg(long, conflicts_with_all = ["all", "tail", "json"])]
     pub(crate) request: bool,
 
-    /// Print it as this dialect spells it: the body that is sent; `own` is the one of the agent's
-    /// provider
+    /// Print the raw HTTP body for this API (`own`: the agent's provider)
     #[arg(long, value_name = "DIALECT", requires = "request",
         value_parser = ["responses", "chat", "messages", "gemini", "own"])]
     pub(crate) dialect: Option<String>,
 
-    /// Print the request that was made at this row instead: `#12`, or `#name.12` of an ancestor. Of
-    /// a part of an answer it is the one that was answered so, of any other row the next one. What
-    /// tools say of themselves is not stored: they are told as they are now
+    /// Print the request sent at this event: `#12`, or `#name.12` of an ancestor. For a part of an
+    /// answer it is the answered request, for any other event the next one. Tool descriptions are
+    /// today's
     #[arg(long, value_name = "#ID", requires = "request")]
     pub(crate) at: Option<String>,
 
-    /// Print the rows around this one instead, as it stands in the log: `#12`, or `#name.12`
+    /// Print the events around this one: `#12`, or `#name.12`
     #[arg(long, value_name = "#ID", conflicts_with_all = ["request", "all", "tail", "follow"])]
     pub(crate) around: Option<String>,
 
-    /// Print all rows that the agent ever wrote, also those that it no longer remembers
+    /// Print all events of the agent, including abandoned branches
     #[arg(long, conflicts_with = "tail")]
     pub(crate) all: bool,
 
-    /// Print only the newest so many rows
+    /// Print only the last ROWS events
     #[arg(long, value_name = "ROWS")]
     pub(crate) tail: Option<usize>,
 
-    /// Go on with the rows that come, until Ctrl-C, whoever works with the agent
+    /// Print new events as they are stored, from any process, until Ctrl-C
     #[arg(long, short, conflicts_with = "request")]
     pub(crate) follow: bool,
 
-    /// Print one line of JSON for each row
+    /// Print one line of JSON for each event
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// What `search` is asked.
+/// Arguments of `search`.
 #[derive(Debug, Args)]
 pub(crate) struct SearchOrder {
-    /// Words that must all be there; `"in quotes"` as they stand, `begin*` for longer words, and
-    /// filters: agent:NAME kind:user,tool,… model:NAME before:2026-11-30 after:7d path:DIRECTORY
+    /// Words that must all occur; `"exact phrase"`, `prefix*`, and filters: agent:NAME
+    /// kind:user,tool,… model:NAME before:2026-11-30 after:7d path:DIRECTORY
     #[arg(value_name = "TEXT", required = true)]
     pub(crate) text: Vec<String>,
 
-    /// Tell at most so many rows
+    /// Show at most this many results
     #[arg(long, value_name = "ROWS", default_value_t = 20)]
     pub(crate) limit: usize,
 
-    /// Tell those first that fit best, if they are few, instead of the newest
+    /// Sort by relevance instead of date
     #[arg(long)]
     pub(crate) best: bool,
 
-    /// Go on where the last answer ended, as it said
+    /// Continue from the cursor of a previous result
     #[arg(long, value_name = "PLACE")]
     pub(crate) from: Option<i64>,
 
-    /// Print one line of JSON for each row
+    /// Print one line of JSON for each result
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// What `sql` is asked.
+/// Arguments of `sql`.
 #[derive(Debug, Args)]
 pub(crate) struct SqlOrder {
-    /// One statement that reads; docs/schema.md has the tables
+    /// SQL statement that reads; docs/schema.md lists the tables
     #[arg(value_name = "STATEMENT")]
     pub(crate) statement: String,
 
-    /// Tell at most so many rows
+    /// Show at most this many rows
     #[arg(long, value_name = "ROWS", default_value_t = 1000)]
     pub(crate) limit: usize,
 
@@ -359,44 +357,43 @@ pub(crate) struct SqlOrder {
     pub(crate) json: bool,
 }
 
-/// What `export` is asked.
+/// Arguments of `export`.
 #[derive(Debug, Args)]
 pub(crate) struct ExportOrder {
-    /// Which agent (name, id, or the beginning of an id); the one used last in this directory if
-    /// none is named
+    /// Agent (name, id, or start of an id); default: the one last used in this directory
     #[arg(value_name = "AGENT", conflicts_with = "all")]
     pub(crate) agent: Option<String>,
 
-    /// With all its descendants
+    /// Include all descendants
     #[arg(long, conflicts_with = "all")]
     pub(crate) tree: bool,
 
-    /// All agents of the store
+    /// Export all agents of the store
     #[arg(long)]
     pub(crate) all: bool,
 
-    /// What to write: `md`, `html`, or `json`, in which agents come with their ancestors
+    /// Format: `md`, `html`, or `json`, which includes ancestors
     #[arg(long, value_name = "FORMAT", default_value = "md", value_parser = ["md", "html", "json"])]
     pub(crate) format: String,
 
-    /// Write to this file, which must not be there, instead of standard output
+    /// Write to this new file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<String>,
 }
 
-/// What `import` is asked.
+/// Arguments of `import`.
 #[derive(Debug, Args)]
 pub(crate) struct ImportOrder {
-    /// What the file is
+    /// Format of the file
     #[arg(long, value_name = "FORMAT", default_value = "json", value_parser = ["json"])]
     pub(crate) format: String,
 
-    /// A database of an older ikigai, as `postgres://USER@HOST/DATABASE`: its agents come to live
-    /// in this directory
+    /// Import from the database of an older ikigai, `postgres://USER@HOST/DATABASE`, into this
+    /// directory
     #[arg(long, value_name = "URL", conflicts_with = "format")]
     pub(crate) from: Option<String>,
 
-    /// The file; `-` is standard input
+    /// File; `-` is standard input
     #[arg(
         value_name = "FILE",
         required_unless_present = "from",
@@ -405,22 +402,22 @@ pub(crate) struct ImportOrder {
     pub(crate) file: Option<String>,
 }
 
-/// What `copy` is asked.
+/// Arguments of `copy`.
 #[derive(Debug, Args)]
 pub(crate) struct CopyOrder {
-    /// The store that is copied, as `--db` takes it
+    /// Store to copy from, in the form of `--db`
     #[arg(long, value_name = "STORE")]
     pub(crate) from: String,
 
-    /// The store that is made or filled; it must be empty
+    /// Store to copy to; it must be empty or missing
     #[arg(long, value_name = "STORE")]
     pub(crate) to: String,
 }
 
-/// What `agents` is asked.
+/// Arguments of `agents`.
 #[derive(Debug, Args)]
 pub(crate) struct AgentsOrder {
-    /// Show them again whenever something changes, until Ctrl-C
+    /// Update the list on every change, until Ctrl-C
     #[arg(long)]
     pub(crate) watch: bool,
 
@@ -429,38 +426,37 @@ pub(crate) struct AgentsOrder {
     pub(crate) json: bool,
 }
 
-/// What `cost` is asked.
+/// Arguments of `cost`.
 #[derive(Debug, Args)]
 pub(crate) struct CostOrder {
-    /// Only this agent (name, id, or the beginning of an id) and its descendants; all if none is
-    /// named
+    /// Only this agent (name, id, or start of an id) and its descendants; default: all agents
     #[arg(value_name = "AGENT")]
     pub(crate) agent: Option<String>,
 
-    /// By what it is added up
+    /// Group by agent, model or day
     #[arg(long, value_enum, value_name = "WHAT", default_value = "agent")]
     pub(crate) by: CostKey,
 
-    /// Print one line of JSON for each
+    /// Print one line of JSON for each group
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// By what cost is added up.
+/// Grouping of costs.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum CostKey {
     /// By agent, with its descendants
     Agent,
     /// By provider and model
     Model,
-    /// By day, where you are
+    /// By day, in local time
     Day,
 }
 
-/// What `models` is asked.
+/// Arguments of `models`.
 #[derive(Debug, Args)]
 pub(crate) struct ModelsOrder {
-    /// Only models whose name or provider has this in it
+    /// Only models with this text in their name or provider
     #[arg(value_name = "WORD")]
     pub(crate) word: Option<String>,
 
@@ -469,10 +465,10 @@ pub(crate) struct ModelsOrder {
     pub(crate) json: bool,
 }
 
-/// What `tools` is asked.
+/// Arguments of `tools`.
 #[derive(Debug, Args)]
 pub(crate) struct ToolsOrder {
-    /// Let agents use the tools that this project brings in `.ikigai/tools`, from now on
+    /// Allow the tools of this project in `.ikigai/tools` from now on
     #[arg(long)]
     pub(crate) allow: bool,
 
@@ -481,15 +477,15 @@ pub(crate) struct ToolsOrder {
     pub(crate) json: bool,
 }
 
-/// What `doctor` is asked.
+/// Arguments of `doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorOrder {
-    /// Make the search index again of the log, and check nothing
+    /// Only rebuild the search index from the log
     #[arg(long)]
     pub(crate) reindex: bool,
 }
 
-/// What `config` is asked.
+/// Arguments of `config`.
 #[derive(Debug, Args)]
 pub(crate) struct ConfigOrder {
     /// Print one line of JSON for each setting
@@ -503,15 +499,15 @@ Try:
   ikigai completions zsh > ~/.zfunc/_ikigai       (with ~/.zfunc in $fpath)
   ikigai completions fish > ~/.config/fish/completions/ikigai.fish";
 
-/// What `completions` is asked.
+/// Arguments of `completions`.
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsOrder {
-    /// For this shell
+    /// Shell to generate completions for
     #[arg(value_enum, value_name = "SHELL")]
     pub(crate) shell: Shell,
 }
 
-/// Shells whose words can be completed.
+/// Shells with completions.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Shell {
     /// GNU bash

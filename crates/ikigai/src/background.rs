@@ -1,5 +1,7 @@
-//! Agents that go on working when the screen is left: another ikigai takes them over, without a
-//! terminal and in a session of its own, and ends when they are done.
+//! Background work after the screen is left.
+//!
+//! Another ikigai takes the agents over, without a terminal and in a separate session, and ends
+//! when they are done.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -11,10 +13,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::store_location::StoreLocation;
 
-/// Part of the time for leaving that is kept for the last words on the terminal.
+/// Part of the time for leaving reserved for final output on the terminal.
 const EXIT_MARGIN: Duration = Duration::from_millis(100);
 
-/// Starts it on the same store, and waits until it has the agents, as long as leaving may take.
+/// Starts the background process and waits until it has the agents.
+///
+/// It uses the same store. The wait is limited by the time for leaving.
 pub(crate) fn hand_over(store: &StoreLocation, agents: &[AgentId]) -> Result<()> {
     let Some(first) = agents.first() else {
         return Ok(());
@@ -35,12 +39,12 @@ pub(crate) fn hand_over(store: &StoreLocation, agents: &[AgentId]) -> Result<()>
         .context("cannot start in the background")?;
     let ready = child.stdout.take().context("its output is not there")?;
     let patience = Timespec::try_from(exit_time_left().saturating_sub(EXIT_MARGIN))?;
-    // It says where it listens once it has them, and closes its output if it fails.
+    // It prints its socket once it has the agents, and closes its output if it fails.
     let mut waits = [PollFd::new(&ready, PollFlags::IN)];
     poll(&mut waits, Some(&patience)).context("cannot wait for it")?;
     let [waits] = waits;
     let is_ready = waits.revents().contains(PollFlags::IN);
-    // One that is still starting takes the agents over without this process.
+    // A process that is still starting takes the agents over later.
     if !is_ready && child.try_wait().is_ok_and(|ended| ended.is_some()) {
         bail!("it failed at its start");
     }

@@ -1,4 +1,4 @@
-//! `ikigai completions`: what a shell needs to complete the words of this command line.
+//! `ikigai completions`: shell completions.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `ikigai config`: every setting, where it comes from, and what it means, as a file of settings.
+//! `ikigai config`: all settings with source and meaning, as a configuration file.
 
 use std::env;
 use std::fmt::Write as _;
@@ -17,11 +17,11 @@ use crate::context::configuration;
 use crate::output::{print, visible};
 use crate::store_location::{self, Here};
 
-/// What is told of a secret.
+/// Replacement of a secret.
 const SECRET: &str = "[secret]";
 
 pub(crate) fn config(db: Option<String>, order: &ConfigOrder) -> Result<ExitCode> {
-    // Whoever has a mistake in a file is told where, as everywhere.
+    // A file with an error fails here, with the usual message.
     let limits = configuration()?.context_limits()?;
     let sources = Sources::read(db, limits)?;
     let mut text = String::new();
@@ -60,14 +60,14 @@ pub(crate) fn config(db: Option<String>, order: &ConfigOrder) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-/// One key as it is at the moment.
+/// Key with its present value.
 struct Setting {
     key: &'static Key,
-    /// The sections that it is in, as they are written.
+    /// Sections of the key, as written in a file.
     section: String,
     name: String,
     value: Option<Value>,
-    /// Who says so, or what holds because nobody does.
+    /// Source of the value, or the description of a missing default.
     from: String,
 }
 
@@ -80,14 +80,14 @@ impl Setting {
     }
 }
 
-/// All that can say something.
+/// All sources of settings.
 struct Sources {
     flag: Option<String>,
     user_file: Option<PathBuf>,
     user: Table,
     project_file: PathBuf,
     project: Table,
-    /// Limits in force; the defaults of some depend on others.
+    /// Limits in force; some defaults depend on other keys.
     limits: ContextLimits,
 }
 
@@ -108,7 +108,7 @@ impl Sources {
         })
     }
 
-    /// The files.
+    /// Describes the files.
     fn told(&self) -> String {
         let there = |file: &Path| {
             let is_there = if file.exists() {
@@ -140,7 +140,7 @@ impl Sources {
         let mut settings = Vec::new();
         let mut rest = KEYS;
         while let Some(first) = rest.first() {
-            // Keys of a section with any name come together, name by name.
+            // Keys of a section with any name are grouped by name.
             let many = first.path.split_once(".*").map(|(section, _)| section);
             let count = match many {
                 Some(section) => {
@@ -159,7 +159,7 @@ impl Sources {
         settings
     }
 
-    /// What is said of the names in a section.
+    /// Returns the settings of all names in a section.
     fn named(&self, section: &str, keys: &'static [Key]) -> Vec<Setting> {
         let of = |table: &Table| {
             let names = table.get(section).and_then(Value::as_table);
@@ -201,7 +201,7 @@ impl Sources {
         }
     }
 
-    /// What holds, and who says so.
+    /// Returns the value in force and its source.
     fn value(&self, key: &Key, path: &[&str]) -> (Option<Value>, String) {
         if let Some(flag) = self.flag.as_ref().filter(|_| key.path == "store") {
             return (Some(Value::String(flag.clone())), "--db".to_owned());
@@ -244,7 +244,7 @@ impl Sources {
         }
     }
 
-    /// The default of a key, and of a share as other keys lower it.
+    /// Returns the default of a key; shares are lowered to fit others.
     fn usual(&self, key: &Key) -> (Option<Value>, String) {
         let (value, from) = usual(key);
         let mut shares = config::dependent_shares(&self.limits).into_iter();
@@ -259,7 +259,7 @@ impl Sources {
     }
 }
 
-/// What holds if nobody says anything.
+/// Returns the default of a key, or its description.
 fn usual(key: &Key) -> (Option<Value>, String) {
     if key.path == "store"
         && let Ok(file) = store_location::database(None, None)
@@ -268,7 +268,7 @@ fn usual(key: &Key) -> (Option<Value>, String) {
     }
     match key.without() {
         Some(words) => (None, words.to_owned()),
-        // In a section that somebody named, only what is said there is told.
+        // Sections with any name show only keys that are set.
         None if key.path.contains('*') => (None, String::new()),
         None => {
             let table: Table = toml::from_str(&format!("it = {}", key.default)).unwrap_or_default();
@@ -286,12 +286,12 @@ fn found<'a>(table: &'a Table, path: &[&str]) -> Option<&'a Value> {
     Some(value)
 }
 
-/// A value without what nobody else should see.
+/// Replaces the secrets in a value.
 fn hidden(path: &[&str], value: Value) -> Value {
     match value {
         Value::Table(table) => {
             let entries = table.into_iter().map(|(name, value)| {
-                // Headers carry keys as often as not.
+                // Headers often contain keys.
                 let value = if path.contains(&"headers") {
                     Value::String(SECRET.to_owned())
                 } else {
@@ -311,7 +311,7 @@ fn hidden(path: &[&str], value: Value) -> Value {
     }
 }
 
-/// An address without the password in it: `scheme://user:password@host?password=…`.
+/// Removes passwords from an address: `scheme://user:password@host?password=…`.
 fn without_password(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else {
         return text.to_owned();
@@ -335,7 +335,7 @@ fn without_password(text: &str) -> String {
     format!("{scheme}://{authority}{}", behind.collect::<String>())
 }
 
-/// A key as it is written in a file.
+/// Formats a key for a file.
 fn bare(name: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !name.is_empty() && name.chars().all(is_bare) {
@@ -345,10 +345,10 @@ fn bare(name: &str) -> String {
     }
 }
 
-/// A value as it is written in a file.
+/// Formats a value for a file.
 fn written(value: &Value) -> String {
     match value {
-        // What JSON escapes, a file of settings escapes in the same way.
+        // TOML escapes strings like JSON.
         Value::String(text) => json!(text).to_string(),
         Value::Array(values) => {
             let values: Vec<_> = values.iter().map(written).collect();

@@ -1,4 +1,4 @@
-//! Wiring: the store, the engine, the runtime.
+//! Wiring of store, engine and runtime.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::store::{AnyStore, StoreUse};
 use crate::store_location::{self, Here, StoreLocation};
 use crate::tools;
 
-/// Part of the time for leaving that is kept for what follows the closing of the store.
+/// Part of the time for leaving reserved for the steps after the store is closed.
 const EXIT_MARGIN: Duration = Duration::from_millis(200);
 
-/// The program's own record, under which it takes leases.
+/// Returns the record of this process, under which it takes leases.
 pub(crate) fn this_process() -> ProcessRecord {
     let host = rustix::system::uname()
         .nodename()
@@ -39,25 +39,25 @@ pub(crate) fn this_process() -> ProcessRecord {
 
 /// Runtime, engine, registry and store of a command.
 pub(crate) struct ProgramContext {
-    /// Taken when this is dropped.
+    /// Taken on drop.
     runtime: Option<Runtime>,
-    /// All agents.
+    /// Engine of all agents.
     pub(crate) engine: Engine,
     /// Providers and models.
     pub(crate) registry: Arc<Registry>,
-    /// The store itself.
+    /// Open store.
     pub(crate) store: AnyStore,
-    /// Where the store is.
+    /// Location of the store.
     pub(crate) place: StoreLocation,
 }
 
-/// The error of `--continue` in a directory without agents.
+/// Returns the error of `--continue` in a directory without agents.
 pub(crate) fn nothing_to_continue(directory: &str) -> anyhow::Error {
     let missing = EngineError::NoSuchAgent(directory.to_owned());
     anyhow::Error::from(missing).context("nothing to continue here")
 }
 
-/// The configuration of the user and of the project here.
+/// Reads the configuration of the user and of the project.
 pub(crate) fn configuration() -> Result<Config> {
     Config::read(config::home().as_deref(), Path::new(&Here::find()?.session))
 }
@@ -95,18 +95,18 @@ impl ProgramContext {
         Self::open_for(&place, &config, StoreUse::Reading)
     }
 
-    /// The same with a configuration that was read already.
+    /// Like [`Self::open`], with a configuration that was read already.
     pub(crate) fn open_with(db: Option<String>, config: &Config) -> Result<Self> {
         let place = store_location::database(db, config.store.as_deref())?;
         Self::open_at(&place, config)
     }
 
-    /// Opens the store at a place.
+    /// Opens the store at a location.
     pub(crate) fn open_at(place: &StoreLocation, config: &Config) -> Result<Self> {
         Self::open_for(place, config, StoreUse::Work)
     }
 
-    /// Opens the store at a place, for reading or for everything.
+    /// Opens the store at a location, for reading or for all uses.
     pub(crate) fn open_for(
         place: &StoreLocation,
         config: &Config,
@@ -141,7 +141,7 @@ impl ProgramContext {
         runtime.block_on(future)
     }
 
-    /// Finds the agent that is named, or the one used last in this directory.
+    /// Finds an agent by name, or the one last used in this directory.
     pub(crate) fn find(&self, name: Option<&str>) -> Result<Option<AgentRecord>> {
         self.block_on(async {
             match name {
@@ -163,7 +163,7 @@ impl Drop for ProgramContext {
     }
 }
 
-/// The user's own limit of a request's size.
+/// Returns the user's limit of a request's size.
 fn window_tokens() -> Result<Option<u64>> {
     const NAME: &str = "IKIGAI_SLIDING_CONTEXT_TOKENS";
     let Some(value) = std::env::var(NAME).ok().filter(|value| !value.is_empty()) else {

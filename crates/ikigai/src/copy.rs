@@ -1,4 +1,4 @@
-//! `ikigai copy`: everything of one store into another that is empty, compared afterwards.
+//! `ikigai copy`: copies a store into an empty one, and compares both.
 
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::path::Path;
@@ -18,10 +18,10 @@ use crate::runtime::runtime;
 use crate::store::{AnyStore, StoreUse};
 use crate::store_location::{self, StoreLocation};
 
-/// How many lines may be on their way.
+/// Most lines in the channel.
 const LINES: usize = 256;
 
-/// After so many rows it is told how far it is.
+/// Rows between two progress reports.
 const TELL_EVERY: u64 = 1000;
 
 pub(crate) fn copy(order: &CopyOrder) -> Result<ExitCode> {
@@ -33,7 +33,7 @@ pub(crate) fn copy(order: &CopyOrder) -> Result<ExitCode> {
         tell("error: the store cannot be copied to itself\nhint: name another with --to");
         return Ok(exit::USAGE.into());
     }
-    // One that is missing would be made.
+    // Opening a missing store would create it.
     if from.file().is_some_and(|path| !path.exists()) {
         tell(&format!("error: there is no store at {from}"));
         return Ok(exit::STORE.into());
@@ -71,7 +71,7 @@ pub(crate) fn copy(order: &CopyOrder) -> Result<ExitCode> {
     }
 }
 
-/// Takes away the empty file that was made for the copy, with what lies beside it.
+/// Removes the files that were created for the copy.
 fn remove_new(place: &StoreLocation) {
     for path in place.file().into_iter().flat_map(crate::tools::files_of) {
         let _ = std::fs::remove_file(&path);
@@ -79,7 +79,7 @@ fn remove_new(place: &StoreLocation) {
     }
 }
 
-/// Copies everything and compares it. Whatever goes wrong, nothing is left in the target.
+/// Copies everything and compares it. A failed copy leaves the target empty.
 fn carry_over(source: &AnyStore, target: &AnyStore) -> Result<Result<LogTally, RestoreError>> {
     let runtime = runtime()?;
     let (from, to) = (source.log(), target.log());
@@ -96,13 +96,13 @@ fn carry_over(source: &AnyStore, target: &AnyStore) -> Result<Result<LogTally, R
     let (dumped, restored) = thread::scope(|scope| {
         let dumping = scope.spawn(|| runtime.block_on(from.dump(None, sender)));
         let restored = target.restore(&mut pipe, RestoreMode::EmptyOnly);
-        // Whoever still tells is told that nobody listens.
+        // The dumping thread then stops, because its channel is closed.
         pipe.lines.close();
         let dumped = dumping.join().map_err(|_| StoreError::Closed);
         (dumped.and_then(|dumped| dumped), restored)
     });
     pipe.progress.end();
-    // A source that broke off is why the target was not whole.
+    // An error of the source explains an incomplete target.
     dumped?;
     if let Err(refused) = restored {
         return Ok(Err(refused));
@@ -120,7 +120,7 @@ fn carry_over(source: &AnyStore, target: &AnyStore) -> Result<Result<LogTally, R
     Ok(Ok(there))
 }
 
-/// One line on a terminal that says how far it is.
+/// Progress line on a terminal.
 struct Progress {
     what: &'static str,
     all: u64,
@@ -154,7 +154,7 @@ impl Progress {
     }
 }
 
-/// Lines as they come, to be read by whoever takes them in.
+/// Reader of the dumped lines, which counts them.
 struct Pipe {
     lines: mpsc::Receiver<String>,
     line: String,

@@ -1,4 +1,4 @@
-//! `ikigai cost`: what agents cost, by agent, model or day.
+//! `ikigai cost`: cost of agents, by agent, model or day.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `ikigai ctl`: asks something of a running ikigai.
+//! `ikigai ctl`: requests to a running ikigai.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -34,13 +34,13 @@ pub(crate) fn ctl(order: &CtlOrder) -> Result<ExitCode> {
     })
 }
 
-/// Where to ask, or why that is not known.
+/// Returns the socket to ask, or the reason why it is unknown.
 fn socket(order: &CtlOrder) -> Result<Result<PathBuf, String>> {
     if let Some(socket) = &order.socket {
         return Ok(Ok(socket.clone()));
     }
     let directory = directory()?;
-    // Another user's program must not be taken for ours.
+    // A program of another user must not be taken for ours.
     if directory.exists() {
         check(&directory)?;
     }

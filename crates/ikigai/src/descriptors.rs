@@ -1,4 +1,4 @@
-//! Refuses to start where too few file descriptors are left.
+//! Check that enough file descriptors are available.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -8,7 +8,7 @@ use rustix::fs::{Mode, OFlags, open};
 
 /// Descriptors that a start needs: store, runtime, signals, terminal and control socket.
 ///
-/// Tokio panics if it cannot open those for signals, so their lack has to be found before.
+/// Tokio panics if it cannot open those for signals, so check before.
 const NEEDED: usize = 40;
 
 /// Fails if the process cannot open as many files as a start needs.

@@ -1,4 +1,4 @@
-//! `ikigai doctor`: checks by trying, and says what to do about each finding.
+//! `ikigai doctor`: tests the installation, and advises on each finding.
 
 mod server;
 
@@ -26,19 +26,19 @@ use crate::store::StoreUse;
 use crate::store_location::{self, Here, StoreLocation};
 use crate::tools;
 
-/// Less free space than this is worth a word.
+/// Free space below which there is a warning.
 const LITTLE_SPACE_BYTES: u64 = 256 * 1024 * 1024;
 
-/// How many of each agent's newest rows are tried.
+/// Newest rows of each agent that are tested.
 const TRIED_ROWS: usize = 256;
 
-/// What a check found.
+/// Result of a check.
 enum Finding {
-    /// All is well.
+    /// No problem.
     Good(String),
-    /// It works, but could be better; with what to do.
+    /// Warning, with advice.
     Warning(String, String),
-    /// It does not work; with what to do.
+    /// Failure, with advice.
     Bad(String, String),
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn doctor(db: Option<String>, order: &DoctorOrder) -> Result<ExitCode
     })
 }
 
-/// Directories of the program that other users may read or write; none if all is well.
+/// Finds directories of the program that other users may read or write.
 fn check_directories() -> Vec<Finding> {
     let own = config::own_directories();
     let all = [own.configuration, own.data, own.state, own.cache].concat();
@@ -97,7 +97,7 @@ fn check_directories() -> Vec<Finding> {
     findings
 }
 
-/// Which model a new agent gets, and which providers have a key.
+/// Checks the model of new agents, and the providers' keys.
 fn check_models(config: &Config) -> Result<Vec<Finding>> {
     let registry = registry(config)?;
     let mut findings = Vec::new();
@@ -125,7 +125,7 @@ fn check_models(config: &Config) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// What processes of tools are kept from here, by trying.
+/// Tests the sandbox of tools.
 fn check_sandbox(config: &Config) -> Result<Finding> {
     if !config.work().sandbox.is_enabled() {
         return Ok(Finding::Warning(
@@ -152,7 +152,7 @@ fn check_sandbox(config: &Config) -> Result<Finding> {
     })
 }
 
-/// Which tools there are, and which cannot be used.
+/// Lists the tools, and those with errors.
 fn check_tools(store: &StoreLocation, config: &Config) -> Result<Vec<Finding>> {
     let work = config.work();
     let hidden = tools::hidden(store, &work);
@@ -170,13 +170,13 @@ fn check_tools(store: &StoreLocation, config: &Config) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Where the store is or will be: can it be written, is it for its owner alone, is there room?
+/// Checks the store's location: write access, privacy and free space.
 fn check_place(path: &Path) -> Vec<Finding> {
     let shown = path.display();
     let mut findings = Vec::new();
     if path.exists() {
         findings.push(check_mode(path, 0o600));
-        // Any other directory is not ours to judge.
+        // Other directories are the user's choice.
         let own = path.parent().filter(|parent| parent.ends_with("ikigai"));
         findings.extend(own.map(|parent| check_mode(parent, 0o700)));
     } else {
@@ -322,7 +322,7 @@ async fn check_agents(store: &dyn ReadLog, agents: &[AgentRecord]) -> Vec<Findin
     findings
 }
 
-/// Restores an agent and its newest rows; says how many of these are bad.
+/// Restores an agent with its newest rows; returns the number of bad ones.
 async fn restore(store: &dyn ReadLog, agent: &AgentRecord) -> Result<usize, StoreError> {
     let mut agent = Agent::restore(store, agent.id).await?;
     agent.lengthen(store, TRIED_ROWS).await?;

@@ -1,4 +1,4 @@
-//! `ikigai export` and `ikigai import`: histories to give away, and to take in.
+//! `ikigai export` and `ikigai import`: histories as files.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, IsTerminal, Write};
@@ -16,7 +16,7 @@ use crate::legacy_import;
 use crate::output::{print, print_exact, tell, visible};
 use crate::progress_reader::ProgressReader;
 
-/// After so many rows it is told how far it is.
+/// Rows between two progress reports.
 const TELL_EVERY: u64 = 1000;
 
 pub(crate) fn export(db: Option<String>, order: &ExportOrder) -> Result<ExitCode> {
@@ -37,7 +37,7 @@ pub(crate) fn export(db: Option<String>, order: &ExportOrder) -> Result<ExitCode
     let format = Format::named(&order.format).unwrap_or(Format::Markdown);
     let mut out: Box<dyn Write + Send> = match &order.output {
         Some(path) => Box::new(BufWriter::new(
-            // What was said is for its owner, as the store is.
+            // Readable only by its owner, like the store.
             OpenOptions::new()
                 .write(true)
                 .create_new(true)
@@ -104,7 +104,7 @@ pub(crate) fn import(db: Option<String>, order: &ImportOrder) -> Result<ExitCode
     }
 }
 
-/// Writes whole lines to a terminal, with hidden characters escaped as JSON does.
+/// Writer of whole lines to a terminal; escapes hidden characters as JSON does.
 #[derive(Default)]
 struct CleanLines {
     line: Vec<u8>,

@@ -31,14 +31,15 @@ pub(crate) fn headless(db: Option<String>, order: &ScreenOrder) -> Result<ExitCo
     let program = ProgramContext::open_at(&store, &config)?;
     around.secrets = program.registry.secret_variables();
     let mode = if order.until_idle {
-        // It must outlive the terminal; one that a shell has started as a job is its own already.
+        // The process must outlive the terminal. If a shell started it as a job, it leads a group
+        // and this fails.
         let _ = rustix::process::setsid();
         RunMode::Background
     } else {
         RunMode::Headless
     };
     program.block_on(Box::pin(async {
-        // Before anything else, so that whoever starts it may end it at any time.
+        // Before anything else, so that a signal can end it at any time.
         let signals = Signals::new().context("cannot listen to signals")?;
         let (whom, row) = crate::screen::whom(&program, order).await?;
         let engine = program.engine.clone();
@@ -48,7 +49,7 @@ pub(crate) fn headless(db: Option<String>, order: &ScreenOrder) -> Result<ExitCo
             driver.go_to(row).await;
         }
         driver.set_neighbours(Arc::new(Clients::here()?));
-        // One that ends by itself has no input, and must not take the drafts of a screen.
+        // A background process has no input and must not take the drafts of a screen.
         if mode == RunMode::Headless
             && let Some(directory) = store_location::drafts(&store)
         {
@@ -66,7 +67,7 @@ pub(crate) fn headless(db: Option<String>, order: &ScreenOrder) -> Result<ExitCo
         if let Some(prompt) = &order.prompt {
             stage.driver.app.submit(prompt.clone());
         }
-        // Whoever started it may not care to know.
+        // The starting process may have closed the pipe.
         let _ = print_exact(&format!("{}\n", server.path().display()));
         go(&mut stage, signals, mode).await;
         stage.leave().await;
@@ -77,7 +78,7 @@ pub(crate) fn headless(db: Option<String>, order: &ScreenOrder) -> Result<ExitCo
 }
 
 async fn go(stage: &mut ControlledScreen, mut signals: Signals, mode: RunMode) {
-    // A signal may have come before this listened to any.
+    // A signal may have come before the handlers were installed.
     if is_exiting() {
         return;
     }
@@ -101,7 +102,7 @@ async fn go(stage: &mut ControlledScreen, mut signals: Signals, mode: RunMode) {
                 TerminalAction::Suspend => {
                     stage.driver.app.toast("there is no shell to go back to");
                 }
-                // There is nothing to write to, and no user to notify.
+                // There is no terminal to write to, and no user to notify.
                 TerminalAction::SetTheme(_)
                 | TerminalAction::SetMouse(_)
                 | TerminalAction::Copy(_)

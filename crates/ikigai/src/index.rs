@@ -1,4 +1,4 @@
-//! The search index: filled before something is looked for, and made again by `doctor --reindex`.
+//! Search index: updated before a search, rebuilt by `doctor --reindex`.
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -9,10 +9,10 @@ use ikigai_store::ReadLog;
 use crate::context::ProgramContext;
 use crate::output::print;
 
-/// Fewer rows than this are indexed before anybody could read about it.
+/// Rows from which on progress is shown; fewer are indexed in a moment.
 const WORTH_TELLING: u64 = 20_000;
 
-/// Brings the index up to the log; on a terminal one line tells how far it is, if it takes long.
+/// Updates the search index; shows progress on a terminal if it takes long.
 pub(crate) async fn catch_up(store: &dyn ReadLog) -> Result<()> {
     let mut all = 0;
     loop {
@@ -32,7 +32,7 @@ pub(crate) async fn catch_up(store: &dyn ReadLog) -> Result<()> {
     }
 }
 
-/// `ikigai doctor --reindex`.
+/// Rebuilds the search index (`ikigai doctor --reindex`).
 pub(crate) fn make_again(program: &ProgramContext) -> Result<ExitCode> {
     program.block_on(async {
         let rows = program.store.reset_index().await?;

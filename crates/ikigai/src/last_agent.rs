@@ -1,4 +1,4 @@
-//! Remembers, outside the log, which agent this user used last in a directory.
+//! Agent that this user last used in a directory, stored outside of the log.
 
 use std::fmt::Write as _;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -12,20 +12,20 @@ use ikigai_core::AgentId;
 use crate::config;
 use crate::store_location::StoreLocation;
 
-/// Larger than any file that this module writes.
+/// Largest file that is read.
 const MOST_BYTES: u64 = 64 * 1024;
 
-/// The agent used last in one session of one store, in a file of its own.
+/// File with the agent last used in one session of one store.
 pub(crate) struct LastAgent {
     file: PathBuf,
     /// Store and session, so that a file of another pair is never read as this one.
     key: String,
-    /// Held while the file is replaced.
+    /// Locked while the file is replaced.
     writing: Mutex<()>,
 }
 
 impl LastAgent {
-    /// None where this machine has no directory for state.
+    /// Creates it; none if this machine has no state directory.
     pub(crate) fn of(store: &StoreLocation, session: &str) -> Option<Self> {
         let directory = config::state_home()?.join("last-agents");
         Some(Self::in_directory(
@@ -42,7 +42,7 @@ impl LastAgent {
         }
     }
 
-    /// Reads the agent. A file that is missing or damaged names none.
+    /// Reads the agent; none if the file is missing or damaged.
     pub(crate) fn read(&self) -> Option<AgentId> {
         let file = fs::File::open(&self.file).ok()?;
         let mut text = String::new();
@@ -51,7 +51,7 @@ impl LastAgent {
         agent.parse().ok().filter(|_| key == self.key)
     }
 
-    /// Writes the agent, unless the file names it already. A failure costs only the convenience.
+    /// Writes the agent if it changed. A failure only loses this convenience.
     ///
     /// Other processes write the same file, so each call reads it.
     pub(crate) fn write(&self, agent: AgentId) {
@@ -81,7 +81,7 @@ impl LastAgent {
     }
 }
 
-/// FNV-1a: stable over releases, and short enough for a file name.
+/// Hashes with FNV-1a: stable across releases, and short enough for a file name.
 fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

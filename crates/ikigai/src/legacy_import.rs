@@ -1,4 +1,4 @@
-//! `ikigai import --from postgres://…`: the agents of an older ikigai come to live here.
+//! `ikigai import --from postgres://…`: imports the agents of an older ikigai.
 
 use std::io::{self, BufReader, IsTerminal, PipeReader, PipeWriter, Write};
 use std::process::ExitCode;
@@ -18,10 +18,10 @@ use crate::context::ProgramContext;
 use crate::output::{print, tell, visible};
 use crate::store_location::Here;
 
-/// After so many lines it is told how far it is.
+/// Lines between two progress reports.
 const TELL_EVERY: u64 = 1000;
 
-/// Takes in what is at an address. All of it, or nothing.
+/// Imports all agents of a database, or none.
 pub(crate) fn import(program: &ProgramContext, url: &str) -> Result<ExitCode> {
     let url = Url::parse(url).map_err(|error| anyhow!("{error}"))?;
     let known = |choice: &ModelChoice| known(program, choice);
@@ -34,7 +34,7 @@ pub(crate) fn import(program: &ProgramContext, url: &str) -> Result<ExitCode> {
     });
     let told = told.map_err(|_| anyhow!("reading the older log failed"))?;
     match (told, restored) {
-        // What was told broke off with the reason, and not at random.
+        // The error of the reading side explains why the import ended.
         (Err(error), _) if !matches!(error, LegacyError::Unheard) => Err(explained(error)),
         (_, Err(RestoreError::Store(error))) => Err(error.into()),
         (_, Err(error)) => Err(anyhow!("{error}\nhint: nothing was taken in")),
@@ -51,7 +51,7 @@ fn restore(program: &ProgramContext, reader: PipeReader) -> Result<Restored, Res
     program.store.restore(lines, RestoreMode::Merge)
 }
 
-/// Where the agents come to live: the session of this directory.
+/// Returns the target of the import: the session of this directory.
 fn home<'a>(program: &ProgramContext, known: legacy::ModelLookup<'a>) -> Result<Home<'a>> {
     let here = Here::find()?;
     let store = program.engine.reader();
@@ -83,7 +83,7 @@ fn drawn() -> SessionId {
     }
 }
 
-/// How a model of an older log is named here.
+/// Returns the present name of a model in an older log.
 fn known(program: &ProgramContext, choice: &ModelChoice) -> Option<ModelChoice> {
     let model = choice.model.as_deref()?;
     let name = match choice.provider.as_deref() {
@@ -128,7 +128,7 @@ fn explained(error: LegacyError) -> anyhow::Error {
     }
 }
 
-/// Tells what came, and all that did not, or not as it was.
+/// Prints a summary of the import, with everything that was skipped or changed.
 fn sum_up(restored: &Restored, report: &ImportReport) -> Result<()> {
     print(&format!(
         "{} agents with {} rows and {} messages between them were taken in\n",

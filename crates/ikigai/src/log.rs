@@ -1,4 +1,4 @@
-//! `ikigai log`: what an agent remembers, or would be sent, read without touching it.
+//! `ikigai log`: an agent's rows or next request, without changing the agent.
 
 use std::process::ExitCode;
 
@@ -15,10 +15,10 @@ use crate::arguments::{LogOrder, exit};
 use crate::context::ProgramContext;
 use crate::output::{json_of, local_time, print, print_json, tell};
 
-/// How many rows are read at a time.
+/// Rows read at a time.
 const PAGE_ROWS: usize = 256;
 
-/// How many rows are printed before and after one.
+/// Rows printed before and after one.
 const ROWS_AROUND: u64 = 10;
 
 pub(crate) fn log(db: Option<String>, order: &LogOrder) -> Result<ExitCode> {
@@ -73,7 +73,7 @@ async fn print_request(program: &ProgramContext, agent: AgentId, order: &LogOrde
     Ok(())
 }
 
-/// The row that is typed so: the agent's own, or another one's by name.
+/// Finds a row by its typed reference: the agent's, or another agent's by name.
 pub(crate) async fn row_named(
     engine: &Engine,
     own: Option<AgentId>,
@@ -91,7 +91,7 @@ pub(crate) async fn row_named(
     Ok(RowRef::new(owner, Seq(number)))
 }
 
-/// Prints the rows of the log around one, remembered or not.
+/// Prints the rows around one, remembered or not.
 async fn print_around(
     engine: &Engine,
     own: Option<AgentId>,
@@ -120,7 +120,7 @@ struct Printer<'a> {
     order: &'a LogOrder,
     own: AgentId,
     called: NameCache,
-    /// The agent, with all of its path.
+    /// State of the agent, with its whole path.
     state: Option<AgentState>,
 }
 
@@ -135,14 +135,14 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Reads the whole path of the agent, by which bad rewinds are found.
+    /// Reads the whole path of the agent, to detect invalid rewinds.
     async fn know(&mut self, mut agent: Agent) -> Result<()> {
         agent.know_all(self.engine.reader()).await?;
         self.state = Some(agent.state);
         Ok(())
     }
 
-    /// Prints what is there. Returns the newest row that was.
+    /// Prints the stored rows. Returns the newest row.
     async fn print_rows(&mut self) -> Result<Seq> {
         let store = self.engine.reader();
         let mut agent = Agent::restore(store, self.own).await?;
@@ -177,7 +177,7 @@ impl<'a> Printer<'a> {
         Ok(newest)
     }
 
-    /// Prints the rows that come after one, as they come.
+    /// Prints rows after `after` as they are stored.
     async fn follow(&mut self, after: Seq) -> Result<()> {
         let mut follow = self.engine.follow(self.own, after)?;
         loop {

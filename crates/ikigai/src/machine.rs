@@ -15,7 +15,7 @@ use crate::config;
 /// Name of the key file in the local state directory.
 const KEY_FILE: &str = "grant.key";
 
-/// The system, and the user's own key.
+/// Environment of the system, with the user's key.
 #[derive(Default)]
 pub(crate) struct Machine {
     key: OnceLock<GrantKey>,
@@ -71,7 +71,7 @@ fn load_or_create(path: &Path) -> io::Result<GrantKey> {
         .mode(0o700)
         .create(directory)?;
     let key = GrantKey::draw().ok_or_else(|| io::Error::other("there is no randomness"))?;
-    // Under its own name the file appears whole or not at all, and the first process wins.
+    // A link to a complete file makes it appear atomically, and the first process wins.
     let partial = path.with_extension(format!("{}.partial", std::process::id()));
     let created = create(&partial, &key).and_then(|()| match fs::hard_link(&partial, path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
@@ -79,7 +79,7 @@ fn load_or_create(path: &Path) -> io::Result<GrantKey> {
     });
     let _ = fs::remove_file(&partial);
     created?;
-    // The link must outlive a power loss, or grants of this session would be void.
+    // The link must survive a power loss, or grants of this session would be void.
     let _ = File::open(directory).and_then(|directory| directory.sync_all());
     load(path)
 }

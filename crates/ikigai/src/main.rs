@@ -1,4 +1,4 @@
-//! ikigai: an operating environment for living LLM agents.
+//! ikigai: a terminal coding agent that never loses history and can fork.
 
 mod agents;
 mod arguments;

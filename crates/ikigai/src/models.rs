@@ -45,7 +45,7 @@ pub(crate) fn models(order: &ModelsOrder) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Tells of servers on this machine. They are offered, never chosen.
+/// Prints the model servers of this machine. They are offered, never selected.
 fn offer_local_servers() -> Result<()> {
     let client = Client::new(Deadlines::DEFAULT);
     for found in runtime()?.block_on(look(&client)) {

@@ -1,4 +1,4 @@
-//! Everything that is printed: answers to standard output, the rest to standard error.
+//! Printed output: answers on standard output, the rest on standard error.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -14,46 +14,46 @@ use serde_json::{Value, json};
 
 use crate::arguments::exit;
 
-/// Writes text for people to standard output. Nothing in it can steer a terminal.
+/// Prints text to standard output; nothing in it can control a terminal.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     print_exact(&clean(text))
 }
 
-/// Writes one line of JSON to standard output, with hidden characters escaped.
+/// Prints one line of JSON to standard output, with hidden characters escaped.
 pub(crate) fn print_json(json: &impl Display) -> io::Result<()> {
     print_exact(&json_line(json))
 }
 
-/// One line of JSON with hidden characters escaped.
+/// Returns one line of JSON with hidden characters escaped.
 pub(crate) fn json_line(json: &impl Display) -> String {
     format!("{}\n", escape_json(&json.to_string()))
 }
 
-/// Writes text to standard output as it is: for programs, or in our own style.
+/// Prints text verbatim to standard output: for programs, or with our own styling.
 pub(crate) fn print_exact(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush())
 }
 
-/// Says whether whoever read the output has gone away, as `head` does when it has enough.
+/// Returns true if the reader of the output is gone, such as `head`.
 pub(crate) fn is_reader_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::BrokenPipe
 }
 
-/// Writes a message to standard error. Nothing in it can steer a terminal.
+/// Prints a message to standard error; nothing in it can control a terminal.
 pub(crate) fn tell(text: &str) {
-    // If standard error is gone too, there is nowhere left to say so.
+    // If standard error is gone too, the failure cannot be reported.
     let _ = writeln!(io::stderr().lock(), "{}", clean(text));
 }
 
-/// Prints an error once, with what to do about it, and chooses the exit code.
+/// Prints an error with a hint, and returns the exit code.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if error.downcast_ref().is_some_and(is_reader_gone) {
         return exit::READER_GONE.into();
     }
     let mut causes: Vec<String> = Vec::new();
     for cause in error.chain().map(ToString::to_string) {
-        // A transparent error says the same as its cause.
+        // A transparent error has the same text as its cause.
         if causes.last() != Some(&cause) {
             causes.push(cause);
         }
@@ -86,7 +86,7 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     }
 }
 
-/// A row as JSON.
+/// Converts a row to JSON.
 pub(crate) fn json_of(row: &Row) -> Value {
     let data = row
         .data
@@ -102,7 +102,7 @@ pub(crate) fn json_of(row: &Row) -> Value {
     })
 }
 
-/// A time as a person reads it, where the person is.
+/// Formats a time in the local time zone.
 pub(crate) fn local_time(at: Micros) -> String {
     Timestamp::from_microsecond(at.0).map_or_else(
         |_| "(no time)".to_owned(),
@@ -114,7 +114,7 @@ pub(crate) fn local_time(at: Micros) -> String {
     )
 }
 
-/// Text that cannot steer the terminal.
+/// Returns text that cannot control the terminal.
 pub(crate) fn visible(text: &str) -> String {
     clean(text).into_owned()
 }

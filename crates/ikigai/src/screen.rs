@@ -61,7 +61,7 @@ fn show(
     }
     around.secrets = program.registry.secret_variables();
     hold_panics();
-    // Before anything is read, so that what is typed meanwhile is not lost on the screen before.
+    // Opened before anything is read, so that input typed meanwhile is not lost.
     let terminal = Terminal::open(config.mouse.unwrap_or(true))
         .context("the screen cannot be shown\nhint: `ikigai run PROMPT` needs none")?;
     let left = program.block_on(Box::pin(async {
@@ -72,7 +72,7 @@ fn show(
             driver.go_to(row).await;
         }
         let (sender, orders) = RequestQueue::new(theme, RunMode::Screen);
-        // A screen is of use without a socket too.
+        // The screen works without a socket, too.
         let server = ControlServer::start(sender, program.engine.clone());
         if let Err(error) = &server {
             driver.app.toast(format!("⚠ {error:#}"));
@@ -102,7 +102,7 @@ fn show(
     Ok(ExitCode::SUCCESS)
 }
 
-/// How the screen looks and what keys mean, as the user wants it.
+/// Theme, key bindings and options of the screen, from the configuration.
 pub(crate) struct ScreenOptions {
     pub(crate) theme: Theme,
     pub(crate) bindings: Bindings,
@@ -119,7 +119,7 @@ impl ScreenOptions {
     }
 }
 
-/// Whether lines are only appended: it is wished for, or the terminal can do nothing else.
+/// Returns true if lines are only appended: on request, or because of the terminal.
 fn is_plain(order: &ScreenOrder) -> bool {
     let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
     let is_piped = io::stdin().is_terminal() && !io::stdout().is_terminal();
@@ -138,7 +138,7 @@ fn plain(program: &ProgramContext, store: &StoreLocation, order: &ScreenOrder) -
     Ok(ExitCode::SUCCESS)
 }
 
-/// Who is shown first, and which row if it is not the end.
+/// Returns the first agent to show, and a row if not the end.
 pub(crate) async fn whom(
     program: &ProgramContext,
     order: &ScreenOrder,
@@ -194,8 +194,9 @@ async fn named(program: &ProgramContext, order: &ScreenOrder) -> Result<FirstAge
     }
 }
 
-/// The agent that the user talked or switched to last, children included, if it lives; else the
-/// root that was used last.
+/// Returns the agent that the user last used here, children included.
+///
+/// If it does not run any more, returns the root last used.
 async fn used_last(
     program: &ProgramContext,
     last: Option<&LastAgent>,
@@ -257,7 +258,7 @@ fn surroundings(config: &Config) -> Result<UiOptions> {
     })
 }
 
-/// Whether the locale's characters are UTF-8, by the first variable that says anything.
+/// Returns true if the locale uses UTF-8, by the first variable that is set.
 fn speaks_utf8() -> bool {
     let names = ["LC_ALL", "LC_CTYPE", "LANG"];
     let values = names.iter().filter_map(|name| std::env::var(name).ok());

@@ -1,4 +1,4 @@
-//! `ikigai search`: finds words in all that any agent ever said, did or printed.
+//! `ikigai search`: full-text search of all agents' rows.
 
 use std::io::{self, IsTerminal};
 use std::path::Path;
@@ -33,7 +33,7 @@ pub(crate) fn search(db: Option<String>, order: &SearchOrder) -> Result<ExitCode
     };
     let typed = order.text.join(" ");
     let found = program.block_on(async {
-        // A store that cannot be written is searched as far as its index goes.
+        // A store that cannot be written is searched as far as it is indexed.
         let _ = index::catch_up(program.engine.reader()).await;
         program.engine.search(&typed, asked).await
     })?;

@@ -1,12 +1,12 @@
-//! Files and directories of other programs that hold secrets, which no tool may read or write.
+//! Secret files and directories of other programs, which no tool may read or write.
 //!
-//! Each path is given whether it exists or not: a secret that appears later is hidden too. Caches and
-//! settings beside credentials (`CARGO_HOME/registry`, `~/.gitconfig`) stay readable.
+//! Paths are listed even if they do not exist: a secret that appears later is hidden too. Caches
+//! and settings next to credentials (`CARGO_HOME/registry`, `~/.gitconfig`) stay readable.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Below the home directory.
+/// Paths below the home directory.
 const IN_HOME: &[&str] = &[
     // Keys, agents and password stores.
     ".age",
@@ -93,7 +93,7 @@ const IN_HOME: &[&str] = &[
     "Library/Cookies",
     "Library/Keychains",
     "Library/Safari",
-    // Histories, in which people type secrets.
+    // Histories, which may contain typed secrets.
     ".bash_history",
     ".dbshell",
     ".histfile",
@@ -115,7 +115,7 @@ const IN_HOME: &[&str] = &[
     ".zsh_history",
 ];
 
-/// Below the directory of configurations.
+/// Paths below the configuration directory.
 const IN_CONFIG: &[&str] = &[
     "1Password",
     "Bitwarden CLI",
@@ -161,7 +161,7 @@ const IN_CONFIG: &[&str] = &[
     "wrangler",
 ];
 
-/// Below the directory of data.
+/// Paths below the data directory.
 const IN_DATA: &[&str] = &[
     "atuin",
     "com.vercel.cli",
@@ -173,13 +173,13 @@ const IN_DATA: &[&str] = &[
     "opencode/auth.json",
 ];
 
-/// Below the directory of caches.
+/// Paths below the cache directory.
 const IN_CACHE: &[&str] = &["huggingface/stored_tokens", "huggingface/token"];
 
-/// Below the directory of this session's sockets and secrets.
+/// Paths below the runtime directory of the session.
 const IN_RUNTIME: &[&str] = &["containers/auth.json", "gnupg", "keyring"];
 
-/// Variables that name a directory, and what is secret below it; an empty name is the directory.
+/// Variables with a directory, and secrets below it; an empty name is the directory.
 const DIRECTORIES: &[(&str, &[&str])] = &[
     ("AZURE_CONFIG_DIR", &[""]),
     ("CARGO_HOME", &["credentials", "credentials.toml"]),
@@ -198,7 +198,7 @@ const DIRECTORIES: &[(&str, &[&str])] = &[
     ("ZDOTDIR", &[".zsh_history", ".zhistory", ".histfile"]),
 ];
 
-/// Variables that name files, separated by colons.
+/// Variables with file paths, separated by colons.
 const FILES: &[&str] = &[
     "ANSIBLE_VAULT_PASSWORD_FILE",
     "AWS_CONFIG_FILE",
@@ -230,10 +230,10 @@ const FILES: &[&str] = &[
     "npm_config_userconfig",
 ];
 
-/// Lists all of them for a home directory and an environment.
+/// Returns all secret paths for a home directory and an environment.
 ///
-/// `workdir` is where a relative path counts from. A variable that names the home directory, the
-/// working directory or one above them is ignored: hiding it would leave nothing to work with.
+/// Relative paths start at `workdir`. A variable with the home directory, the working directory or
+/// one above them is ignored: hiding it would leave nothing to work with.
 pub(crate) fn secret_paths(
     home: Option<&Path>,
     workdir: Option<&Path>,

@@ -1,4 +1,4 @@
-//! `ikigai sql`: questions of the user's own to the store, which they cannot change.
+//! `ikigai sql`: read-only queries of the user.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use crate::arguments::{SqlOrder, exit};
 use crate::context::ProgramContext;
 use crate::output::{print, print_json, tell, visible};
 
-/// How wide a column of a table is at most.
+/// Widest column of a table.
 const MOST_WIDTH: usize = 60;
 
 pub(crate) fn sql(db: Option<String>, order: &SqlOrder) -> Result<ExitCode> {
@@ -121,7 +121,7 @@ fn shown(cell: &QueryValue) -> String {
     }
 }
 
-/// A text on one line, cut.
+/// Shortens a text and puts it on one line.
 fn in_cell(text: &str) -> String {
     let mut chars = text.chars();
     let mut cell: String = chars.by_ref().take(MOST_WIDTH).collect();

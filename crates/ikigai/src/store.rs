@@ -1,4 +1,4 @@
-//! The program's store, in a file or on a server.
+//! Store of the program, in a file or on a server.
 
 use std::io::BufRead;
 use std::ops::Deref;
@@ -15,7 +15,7 @@ use ikigai_store::{history, postgres, sqlite};
 use crate::runtime::runtime;
 use crate::store_location::StoreLocation;
 
-/// An open store of either engine.
+/// Open store of either engine.
 #[derive(Clone)]
 pub(crate) struct AnyStore(Arc<dyn Admin>);
 
@@ -39,7 +39,7 @@ impl Deref for AnyStore {
 impl AnyStore {
     /// Opens the store, creating it if it is missing.
     ///
-    /// For reading, a file that cannot be written will do.
+    /// For reading, a file without write permission is accepted.
     pub(crate) fn open(
         place: &StoreLocation,
         process: ProcessRecord,
@@ -60,7 +60,7 @@ impl AnyStore {
         })
     }
 
-    /// The log, for the engine.
+    /// Returns the log, for the engine.
     pub(crate) fn log(&self) -> Arc<dyn Log> {
         self.0.clone()
     }
@@ -95,7 +95,7 @@ impl AnyStore {
 
     /// Finishes queued writes and closes the store, unless that takes longer than `within`.
     ///
-    /// A transaction that is cut off is rolled back, and its turn is settled by the next process.
+    /// An unfinished transaction is rolled back, and the next process settles its turn.
     pub(crate) fn close_within(&self, within: Duration) {
         let (sender, closed) = mpsc::channel();
         let store = self.clone();

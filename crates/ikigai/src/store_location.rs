@@ -1,4 +1,4 @@
-//! Where the store is, and which directory's session this is.
+//! Location of the store, and the session of the working directory.
 
 use std::env;
 use std::fmt;
@@ -11,24 +11,24 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::config;
 
-/// The variable that names the store.
+/// Environment variable with the store's location.
 pub(crate) const VARIABLE: &str = "IKIGAI_DB";
 
-/// Where everything is kept. What is shown of it has no password in it.
+/// Location of the store. Its displayed form has no password.
 #[derive(Clone)]
 pub(crate) enum StoreLocation {
-    /// In a file of this machine.
+    /// File of this machine.
     File(PathBuf),
-    /// On a server.
+    /// Database on a server.
     Server {
         url: Url,
-        /// The address as it was given.
+        /// Address as it was given.
         given: SecretString,
     },
 }
 
 impl StoreLocation {
-    /// The file, if it is one.
+    /// Returns the path, if the store is a file.
     pub(crate) fn file(&self) -> Option<&Path> {
         match self {
             Self::File(path) => Some(path),
@@ -36,7 +36,7 @@ impl StoreLocation {
         }
     }
 
-    /// The password of the server, for whoever must not show it.
+    /// Returns the password of the server, to keep it out of outputs.
     pub(crate) fn password(&self) -> Option<&SecretString> {
         match self {
             Self::File(_) => None,
@@ -44,8 +44,9 @@ impl StoreLocation {
         }
     }
 
-    /// Tells a child of this program where the store is: by a variable if a password may be in it,
-    /// since everybody on this machine sees what a program was started with.
+    /// Passes the location to a child process.
+    ///
+    /// An address with a password goes into a variable, because all users can see arguments.
     pub(crate) fn tell(&self, command: &mut std::process::Command) {
         match self {
             Self::File(path) => command.arg("--db").arg(path),
@@ -63,13 +64,13 @@ impl fmt::Display for StoreLocation {
     }
 }
 
-/// The variable that names the store, if a password may be in it.
+/// Returns the variable with the location, if it may contain a password.
 pub(crate) fn secret_variable() -> Option<String> {
     let value = env::var(VARIABLE).unwrap_or_default();
     Url::is_meant(&value).then(|| VARIABLE.to_owned())
 }
 
-/// Where the store is: from `--db`, the environment, the configuration, or the default.
+/// Finds the store: from `--db`, the environment, the configuration, or the default.
 pub(crate) fn database(flag: Option<String>, configured: Option<&str>) -> Result<StoreLocation> {
     let from_environment = || env::var(VARIABLE).ok().filter(|value| !value.is_empty());
     let configured = || configured.map(str::to_owned);
@@ -81,7 +82,7 @@ pub(crate) fn database(flag: Option<String>, configured: Option<&str>) -> Result
     }
 }
 
-/// Directory with the drafts and pending messages of a store.
+/// Returns the directory with the drafts and pending messages of a store.
 pub(crate) fn drafts(store: &StoreLocation) -> Option<PathBuf> {
     // FNV-1a, which must stay the same between versions.
     let hash = store
@@ -94,7 +95,7 @@ pub(crate) fn drafts(store: &StoreLocation) -> Option<PathBuf> {
     Some(all.join(format!("{hash:016x}")))
 }
 
-/// Reads `sqlite:PATH`, PATH, or `postgres://…`.
+/// Parses `sqlite:PATH`, PATH, or `postgres://…`.
 pub(crate) fn parse(url: &str) -> Result<StoreLocation> {
     if Url::is_meant(url) {
         return Ok(StoreLocation::Server {
@@ -110,7 +111,7 @@ pub(crate) fn parse(url: &str) -> Result<StoreLocation> {
     Ok(StoreLocation::File(path))
 }
 
-/// `$XDG_DATA_HOME`, which counts only if it is absolute, or its default.
+/// Returns `$XDG_DATA_HOME` if it is absolute, else its default.
 fn data_home() -> Result<PathBuf> {
     let named = env::var_os("XDG_DATA_HOME").map(PathBuf::from);
     if let Some(named) = named.filter(|path| path.is_absolute()) {
@@ -122,16 +123,16 @@ fn data_home() -> Result<PathBuf> {
     Ok(home.join(".local").join("share"))
 }
 
-/// Where the user is, and the directory whose session that is: its git root, else itself.
+/// Working directory, and the directory of its session: the git root, else itself.
 pub(crate) struct Here {
-    /// The working directory.
+    /// Working directory.
     pub(crate) workdir: String,
-    /// The session's directory.
+    /// Directory of the session.
     pub(crate) session: String,
 }
 
 impl Here {
-    /// Finds out where the user is.
+    /// Finds the working directory and its session.
     pub(crate) fn find() -> Result<Self> {
         let workdir = env::current_dir().context("the working directory is gone")?;
         let root = workdir

@@ -1,4 +1,4 @@
-//! `ikigai tools`: what agents here can call, and what cannot be called and why.
+//! `ikigai tools`: tools of agents in this directory, and unusable ones with the reason.
 
 use std::path::Path;
 use std::process::ExitCode;

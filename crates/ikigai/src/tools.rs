@@ -1,4 +1,4 @@
-//! Which tools there are, and what they are kept from.
+//! Tools of agents, and their restrictions.
 
 use std::borrow::Cow;
 use std::env;
@@ -20,16 +20,16 @@ use crate::config::{self, Work};
 use crate::secret_paths::secret_paths;
 use crate::store_location::{self, StoreLocation};
 
-/// What is written in place of a secret.
+/// Replacement of a secret.
 const BLANKED: &[u8] = b"[blanked]";
 
-/// A shorter value is no key, and would be found everywhere.
+/// Shortest secret; shorter values would match everywhere.
 const SHORTEST_SECRET_BYTES: usize = 8;
 
-/// Where the key of `web_search` is found.
+/// Variable with the key of `web_search`.
 const SEARCH_KEY: &str = "BRAVE_API_KEY";
 
-/// All tools that there are, wherever they come from.
+/// Built-in and external tools.
 pub(crate) struct AllTools(pub(crate) Toolbox);
 
 impl Tools for AllTools {
@@ -38,7 +38,7 @@ impl Tools for AllTools {
     }
 }
 
-/// The built-in tools, and where others are.
+/// Creates the built-in tools, and the search for external ones.
 pub(crate) fn all(registry: &Registry, work: &Work, hidden: Arc<[PathBuf]>) -> AllTools {
     let environment = withholding(registry).keeping(work.sandbox.pass_env());
     let mut built_in = builtin::all(environment.clone());
@@ -61,7 +61,7 @@ pub(crate) fn all(registry: &Registry, work: &Work, hidden: Arc<[PathBuf]>) -> A
     AllTools(Toolbox::new(built_in, places, environment))
 }
 
-/// An environment without our own keys.
+/// Returns an environment without ikigai's keys.
 fn withholding(registry: &Registry) -> ChildEnvironment {
     ChildEnvironment::default()
         .withholding(registry.secret_variables())
@@ -69,13 +69,13 @@ fn withholding(registry: &Registry) -> ChildEnvironment {
         .withholding(store_location::secret_variable())
 }
 
-/// The key of `web_search`, without which it is not offered.
+/// Returns the key of `web_search`; without it the tool is not offered.
 fn search_key() -> Option<SecretString> {
     let key = env::var(SEARCH_KEY).ok()?;
     Some(SecretString::from(key.trim())).filter(|key| !key.expose_secret().is_empty())
 }
 
-/// What tools are kept from: the store, keys, and whatever else is private.
+/// Returns the restrictions of tools: store, keys and other private files.
 pub(crate) fn safety(store: &StoreLocation, registry: &Arc<Registry>, work: &Work) -> Safety {
     let probe: Probe = Arc::new(|| {
         if sandbox::in_force().makes_reading_safe() {
@@ -95,7 +95,7 @@ pub(crate) fn safety(store: &StoreLocation, registry: &Arc<Registry>, work: &Wor
     }
 }
 
-/// What no tool may read or write.
+/// Returns the paths that no tool may read or write.
 pub(crate) fn hidden(store: &StoreLocation, work: &Work) -> Vec<PathBuf> {
     let home = env::home_dir().filter(|home| home.is_absolute());
     let also = work.sandbox.hidden(home.as_deref());
@@ -112,7 +112,7 @@ pub(crate) fn hidden(store: &StoreLocation, work: &Work) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The store and what lies beside it under its name.
+/// Returns the store's file and its companion files.
 pub(crate) fn files_of(store: &Path) -> [PathBuf; 5] {
     let beside = |suffix: &str| {
         let mut name = store.as_os_str().to_owned();
@@ -122,7 +122,7 @@ pub(crate) fn files_of(store: &Path) -> [PathBuf; 5] {
     ["", "-wal", "-shm", "-notify", "-locks"].map(beside)
 }
 
-/// Blanks every key that is known here. They are looked up when something is blanked first.
+/// Returns a function that blanks known keys, which it looks up on first use.
 fn blank(registry: Arc<Registry>, store: &StoreLocation) -> Blank {
     let password = store.password().cloned();
     let keys: OnceLock<Vec<SecretString>> = OnceLock::new();
@@ -132,7 +132,7 @@ fn blank(registry: Arc<Registry>, store: &StoreLocation) -> Blank {
             known.chain(search_key()).chain(password.clone()).collect()
         });
         let mut blanked = Cow::Borrowed(bytes);
-        // What commands print or somebody types becomes known later.
+        // Keys from commands or typed input become known later.
         for key in keys.iter().chain(&registry.later_keys()) {
             let key = key.expose_secret().as_bytes();
             if key.len() >= SHORTEST_SECRET_BYTES
@@ -145,7 +145,7 @@ fn blank(registry: Arc<Registry>, store: &StoreLocation) -> Blank {
     })
 }
 
-/// The bytes with `key` blanked wherever it stands; none if it stands nowhere.
+/// Returns the bytes with `key` blanked; none if it does not occur.
 fn without(bytes: &[u8], key: &[u8]) -> Option<Vec<u8>> {
     let mut found = memchr::memmem::find_iter(bytes, key).peekable();
     found.peek()?;

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// Requests of `ctl`.
+/// Arguments of `ctl`.
 #[derive(Debug, Args)]
 pub(crate) struct CtlOrder {
-    /// Ask this process; not needed if only one runs
+    /// Process to ask; not needed if only one runs
     #[arg(long, value_name = "PID", global = true)]
     pub(crate) pid: Option<u32>,
 
-    /// Ask at this socket
+    /// Socket to ask
     #[arg(long, value_name = "PATH", global = true, conflicts_with = "pid")]
     pub(crate) socket: Option<PathBuf>,
 
@@ -19,11 +19,11 @@ pub(crate) struct CtlOrder {
     pub(crate) verb: CtlVerb,
 }
 
-/// One request.
+/// Request of `ctl`.
 #[derive(Clone, Debug, Subcommand)]
 #[command(rename_all = "snake_case")]
 pub(crate) enum CtlVerb {
-    /// Print what is on the screen
+    /// Print the screen
     ReadFramebuffer {
         /// As plain text
         #[arg(long)]
@@ -34,33 +34,33 @@ pub(crate) enum CtlVerb {
         #[arg(value_name = "KEYS", allow_hyphen_values = true)]
         keys: String,
     },
-    /// Wait until the agent that is shown has nothing to do; exit code 1 if the time is over before
+    /// Wait until the shown agent is idle; exit code 1 on timeout
     WaitIdle {
-        /// Milliseconds
+        /// Timeout in milliseconds
         #[arg(value_name = "MS", default_value_t = 60_000)]
         timeout_ms: u64,
     },
-    /// Print what fills the window, in tokens
+    /// Print the use of the context window, in tokens
     ReadTokenCache,
-    /// Say something, or have a command carried out
+    /// Send a message or command
     Submit {
         #[arg(value_name = "TEXT", allow_hyphen_values = true)]
         text: String,
-        /// To this agent
+        /// Agent that gets it
         #[arg(long, value_name = "AGENT")]
         agent: Option<String>,
     },
-    /// List the agents and what they ask
+    /// List the agents and their questions
     Agents,
-    /// Print the rows of an agent's log, one a line
+    /// Print the events of an agent's log, one per line
     Events {
-        /// Of this agent
+        /// Agent
         #[arg(long, value_name = "AGENT")]
         agent: Option<String>,
-        /// Only those after this row
+        /// Only events after this one
         #[arg(long, value_name = "SEQ")]
         after: Option<u64>,
-        /// Go on with those that come, until Ctrl-C
+        /// Print new events as they come, until Ctrl-C
         #[arg(long, short)]
         follow: bool,
     },
@@ -68,31 +68,31 @@ pub(crate) enum CtlVerb {
     Approve {
         #[arg(value_name = "ANSWER", value_parser = ["once", "always", "no"], default_value = "once")]
         answer: String,
-        /// The question of this agent
+        /// Agent that asks
         #[arg(long, value_name = "AGENT")]
         agent: Option<String>,
-        /// Hash of the call to approve, as `ctl agents` tells it; `no` needs none
+        /// Hash of the call to approve, as `ctl agents` prints it; `no` needs none
         #[arg(long, value_name = "HASH")]
         call: Option<String>,
-        /// What `always` allows
+        /// Pattern that `always` allows
         #[arg(long, value_name = "PATTERN")]
         pattern: Option<String>,
-        /// Why not, for the model
+        /// Reason of a `no`, for the model
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
     /// Interrupt an agent
     Interrupt {
-        /// This one instead of the one that is shown
+        /// Agent; default: the one on the screen
         #[arg(long, value_name = "AGENT")]
         agent: Option<String>,
     },
-    /// Have the program let go of an agent, so that another can take it
+    /// Release an agent, so that another process can take it
     Release {
-        /// This one; all of them if none is named
+        /// Agent; default: all
         #[arg(long, value_name = "AGENT")]
         agent: Option<String>,
     },
-    /// Print who answers
+    /// Print the version and process that answers
     Version,
 }

@@ -8,7 +8,7 @@ use super::{ScreenOptions, show};
 use crate::arguments::Arguments;
 use crate::context::configuration;
 
-/// Where there is such a file, the clock breaks down.
+/// File that makes the clock fail.
 const BROKEN: &str = "clock-is-broken";
 
 #[test]
@@ -22,7 +22,7 @@ fn program() {
         "14:03".to_owned()
     };
     show(None, &order, &config, manner).unwrap();
-    // So that what runs tests adds nothing.
+    // Keeps the test harness from printing.
     std::process::exit(0);
 }
 
@@ -51,7 +51,7 @@ fn a_panic_gives_the_terminal_back_says_why_and_loses_nothing() {
     pty.wait_for_text("· 14:03");
 
     fs::write(home.path().join(BROKEN), "").unwrap();
-    // Whatever is shown is laid out anew.
+    // A resize redraws everything.
     pty.resize(70, 20);
     let ended = pty.wait_end();
 
