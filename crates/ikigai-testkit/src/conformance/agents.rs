@@ -10,8 +10,9 @@ use super::Rig;
 use super::samples::{at, childs_fork_row, kill_row, parents_fork_row, user, user_row};
 use super::workbench::{Holder, Workbench, assert_fenced};
 
-/// D13b S3-37: the agent, both `fork` rows and the prompt are stored together or not at all,
-/// whatever part of the batch is refused.
+/// D13b S3-37: the agent, both `fork` rows and the prompt are stored together or not at all.
+///
+/// This holds whichever part of the batch is refused.
 pub(super) async fn fork_is_atomic(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut parent = desk.agent("parent").await;
@@ -75,7 +76,7 @@ fn fork_batch(desk: &Workbench, parent: &Holder, child: &NewAgent) -> Batch {
     }
 }
 
-/// The batch with one part after the other spoiled.
+/// Makes the batch with one part after the other broken.
 fn broken_forks(desk: &Workbench, whole: &Batch) -> Vec<(&'static str, Batch)> {
     let broken = |change: &dyn Fn(&mut Batch)| {
         let mut batch = whole.clone();
@@ -118,7 +119,7 @@ fn broken_forks(desk: &Workbench, whole: &Batch) -> Vec<(&'static str, Batch)> {
     ]
 }
 
-/// Nothing to store is no error.
+/// An empty batch is no error.
 pub(super) async fn an_empty_batch_is_stored_as_nothing(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
 
@@ -159,8 +160,9 @@ pub(super) async fn contradicting_batches_are_refused(rig: &dyn Rig) {
     assert_eq!(desk.rows(holder.agent).await, []);
 }
 
-/// E8b: no two living agents have one name; the name of a dead one is free. (How a name may be
-/// written is not the store's business.)
+/// E8b: no two living agents have one name; the name of a dead one is free.
+///
+/// The store does not check the characters of a name.
 pub(super) async fn names_are_valid_and_unique_among_the_living(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let ada = desk.agent("ada").await;
@@ -231,7 +233,7 @@ pub(super) async fn names_are_valid_and_unique_among_the_living(rig: &dyn Rig) {
     assert_eq!(living, agents[1..2]);
 }
 
-/// E8c: times are kept to the microsecond, the whole range of them.
+/// E8c: times are stored to the microsecond, over their whole range.
 pub(super) async fn times_are_microseconds_on_both_engines(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let times = [
@@ -282,7 +284,7 @@ pub(super) async fn times_are_microseconds_on_both_engines(rig: &dyn Rig) {
     }
 }
 
-/// Sessions are told in the order in which they were made, with all they were made with.
+/// Sessions are returned in order of creation, with all their fields.
 pub(super) async fn sessions_are_told_in_the_order_they_were_made(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let record = |name: &str, n| SessionRecord {
@@ -308,8 +310,9 @@ pub(super) async fn sessions_are_told_in_the_order_they_were_made(rig: &dyn Rig)
     assert_eq!(told[1..], later);
 }
 
-/// Agents are told in the order in which they were made, with newest row, its time and who
-/// holds the lease; those of one session when asked for them.
+/// Agents are returned in order of creation, with newest row, its time and owner.
+///
+/// A query for one session returns only its agents.
 pub(super) async fn agents_are_told_with_head_time_and_owner(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let session = desk.ids.session();
@@ -399,8 +402,9 @@ pub(super) async fn agents_are_told_with_head_time_and_owner(rig: &dyn Rig) {
     assert_eq!(desk.store.agent(desk.ids.agent()).await.unwrap(), None);
 }
 
-/// An id is given once, and there is no agent without its session, parent and fork point. The
-/// dead have no children: whoever kills a family would miss them.
+/// Ids are unique, and every agent needs an existing session, parent and fork point.
+///
+/// A dead agent cannot get children: a kill of its family would miss them.
 pub(super) async fn agents_are_made_once_and_in_a_session(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let root = desk.agent("root").await;
@@ -465,8 +469,9 @@ pub(super) async fn agents_are_made_once_and_in_a_session(rig: &dyn Rig) {
     assert_eq!(desk.store.agents(None).await.unwrap().len(), 2);
 }
 
-/// D13b: an agent that nobody holds gets its first rows with its making, from whoever makes it;
-/// for any later row its lease is needed.
+/// D13b: an agent without a lease gets its first rows in the batch that creates it.
+///
+/// Any later row needs its lease.
 pub(super) async fn an_agent_is_made_with_its_first_rows(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let parent = desk.agent("parent").await;
@@ -498,8 +503,9 @@ pub(super) async fn an_agent_is_made_with_its_first_rows(rig: &dyn Rig) {
     );
 }
 
-/// Ancestors, living children, family, names and the dead are told of one agent, whoever else there
-/// is; a family is counted no further than is asked.
+/// Queries return ancestors, living children, family, names and dead agents.
+///
+/// Unrelated agents do not matter, and a family is counted only up to the given limit.
 pub(super) async fn relatives_names_and_the_dead_are_found(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let root = desk.agent("root").await.agent;

@@ -1,4 +1,4 @@
-//! Checks of who may write: leases, fencing, takeover, and what goes without a lease.
+//! Checks of write access: leases, fencing, takeover, and lease-free rows.
 
 use ikigai_core::{AgentId, Epoch, Seq};
 use ikigai_store::{
@@ -12,8 +12,9 @@ use super::samples::{
 };
 use super::workbench::{Workbench, all_rows, assert_fenced};
 
-/// N5b: whoever held a lease before cannot write after it was taken over; no row is left, and
-/// the refusal names the epoch that fenced it off.
+/// N5b: a former lease holder cannot write after a takeover.
+///
+/// No row is stored, and the refusal names the epoch of the takeover.
 pub(super) async fn stale_lease_write_is_refused(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let second = desk.second(rig);
@@ -35,15 +36,14 @@ pub(super) async fn stale_lease_write_is_refused(rig: &dyn Rig) {
         let mut writer = former.clone();
         (writer.epoch, writer.head) = (Epoch(epoch), Seq(head));
         assert_fenced(&writer.append([user("late")]).await, former.agent, Epoch(2));
-        // A claim without rows, by which effects are fenced, is refused as well.
+        // A claim without rows, which fences effects, is refused as well.
         assert_fenced(&writer.append([]).await, former.agent, Epoch(2));
     }
     assert_eq!(desk.texts(former.agent).await, ["mine", "yours"]);
     heir.append([user("still yours")]).await.unwrap();
 }
 
-/// N5d: rows without a lease get the next number; the holder is told that it is behind, reads
-/// them and carries on.
+/// N5d: lease-free rows get the next number; the holder is behind, reads them and continues.
 pub(super) async fn lease_free_rows_keep_sequence(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let second = desk.second(rig);
@@ -94,7 +94,7 @@ pub(super) async fn lease_free_rows_keep_sequence(rig: &dyn Rig) {
     assert_eq!(desk.head(holder.agent).await.epoch, Epoch(1));
 }
 
-/// N5d: no other row goes without a lease, the child's side of a fork included.
+/// N5d: all other rows need a lease, the child's side of a fork included.
 pub(super) async fn only_fork_and_kill_rows_need_no_lease(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let holder = desk.agent("root").await;
@@ -121,8 +121,9 @@ pub(super) async fn only_fork_and_kill_rows_need_no_lease(rig: &dyn Rig) {
     assert_eq!(desk.rows(holder.agent).await, []);
 }
 
-/// N5a: a living holder's lease is refused, and it is said who holds it; that of a dead one is
-/// taken over at once, by raising the epoch.
+/// N5a: the lease of a living holder is refused, and the refusal names the holder.
+///
+/// That of a dead one is taken over at once, with the next epoch.
 pub(super) async fn one_writer_per_agent_dead_owner_replaced_at_once(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let second = desk.second(rig);
@@ -173,8 +174,9 @@ pub(super) async fn one_writer_per_agent_dead_owner_replaced_at_once(rig: &dyn R
     assert_eq!(head.owner.map(|owner| owner.id), Some(desk.store.process()));
 }
 
-/// N5c: a process without the lease sees each row once and in order, forks, kills and sends
-/// mail; whatever else it writes is refused.
+/// N5c: a process without the lease sees each row once and in order.
+///
+/// It can fork, kill and send mail; all its other writes are refused.
 pub(super) async fn second_process_watches_forks_kills_and_mails_only(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let second = desk.second(rig);
@@ -262,13 +264,13 @@ pub(super) async fn second_process_watches_forks_kills_and_mails_only(rig: &dyn 
         Status::Dead
     );
 
-    // The holder of a killed agent still writes how its turn ended.
+    // The holder of a killed agent still writes the end of its turn.
     holder.head = Seq(5);
     holder.append([mark("the end")]).await.unwrap();
     assert_eq!(desk.head(agent).await.seq, Seq(6));
 }
 
-/// Taking a lease that this process holds changes nothing and tells its epoch.
+/// Taking a lease that this process holds changes nothing and returns its epoch.
 pub(super) async fn a_lease_that_is_held_is_kept(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
@@ -293,8 +295,9 @@ pub(super) async fn a_lease_that_is_held_is_kept(rig: &dyn Rig) {
     );
 }
 
-/// A lease that was given back has no owner: its former holder cannot write either, and whoever
-/// comes next raises the epoch.
+/// A lease that was given back has no owner.
+///
+/// Its former holder cannot write either, and the next one raises the epoch.
 pub(super) async fn a_lease_given_back_is_free(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
@@ -336,8 +339,9 @@ pub(super) async fn a_lease_given_back_is_free(rig: &dyn Rig) {
     assert_eq!(desk.texts(holder.agent).await, ["one", "two", "three"]);
 }
 
-/// Sessions, agents and leases are made before the rows of their batch, whatever stands before
-/// them in it; everything else comes after the rows.
+/// Sessions, agents and leases are made before the rows of their batch, in any order of effects.
+///
+/// All other effects come after the rows.
 pub(super) async fn things_are_made_before_rows(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let session = desk.ids.session();

@@ -8,8 +8,9 @@ use super::Rig;
 use super::samples::{at, user_row};
 use super::workbench::Workbench;
 
-/// E10c: mail is told in the order in which it was sent, is consumed once, with the row that
-/// shows it, and what was bounced or withdrawn is never delivered.
+/// E10c: mail is returned in order of sending, and consumed once, with the row that shows it.
+///
+/// Bounced and withdrawn mail is never delivered.
 pub(super) async fn mail_is_delivered_once_bounced_or_withdrawn(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
@@ -102,8 +103,10 @@ fn assert_gone(outcome: &Result<Committed, CommitError>, mail: MailId) {
     );
 }
 
-/// E10c: nothing is sent to an agent that is not running; what was queued before bounces in the
-/// transaction in which it dies, and what was taken back or delivered before does not.
+/// E10c: mail to an agent that is not running is refused.
+///
+/// Mail that was queued before bounces in the transaction of the agent's death; mail that was
+/// withdrawn or delivered before does not.
 pub(super) async fn mail_to_the_dead_is_refused(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let agent = desk.idle_agent("root").await;

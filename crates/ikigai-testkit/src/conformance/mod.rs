@@ -1,7 +1,7 @@
 //! The suite that every store must pass.
 //!
-//! An engine's test target says how its stores are made and runs every check as a test of its
-//! own name:
+//! An engine's test target defines how its stores are made and runs every check as a separate
+//! test:
 //!
 //! ```ignore
 //! use ikigai_testkit::conformance::Rig;
@@ -42,11 +42,12 @@ pub trait Rig {
 
     /// Ends the second process as a crash does: its lock is gone, and it gives nothing back.
     ///
-    /// Checks drop what [`Self::second`] gave them before, and do not ask for it again.
+    /// Checks drop the store from [`Self::second`] before, and do not request it again.
     fn kill_second(&self);
 
-    /// Appends a row past all checks, as an older, newer or faulty program might have left it:
-    /// any kind name, control or not, at any time.
+    /// Appends a row without any check, as an older, newer or faulty program might have left it.
+    ///
+    /// Its kind name, control flag and time are arbitrary.
     fn inject(
         &self,
         agent: AgentId,
@@ -65,7 +66,7 @@ macro_rules! store_conformance {
     };
 }
 
-/// Turns the list of checks into tests.
+/// Makes tests of the list of checks.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! store_conformance_tests {
@@ -154,11 +155,11 @@ macro_rules! store_checks {
     };
 }
 
-/// Turns the list of checks into functions, so that a check that is not listed is seen as dead.
+/// Makes functions of the list of checks, so that the compiler reports an unlisted check as dead.
 macro_rules! check_functions {
     ({} $($module:ident: $($check:ident)*;)*) => {
         $($(
-            /// Runs the check of this name; what it demands is said at its definition.
+            /// Runs the check of this name; see its definition.
             pub fn $check(rig: &dyn super::Rig) {
                 crate::block_on(super::$module::$check(rig));
             }

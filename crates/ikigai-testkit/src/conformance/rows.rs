@@ -1,4 +1,4 @@
-//! Checks of the rows themselves: what goes in comes out, in order, and nothing else goes in.
+//! Checks of rows: stored and read unchanged, in order, and only valid ones.
 
 use ikigai_core::kind::PartRule;
 use ikigai_core::{
@@ -30,8 +30,9 @@ pub(super) async fn insert_and_read_back_every_kind(rig: &dyn Rig) {
     assert_eq!(desk.rows(holder.agent).await, expected);
 }
 
-/// D4a: no name outside the enum, the legacy `tool` included, is a kind that a row can be made
-/// of, and a row that breaks the rule of its kind is refused with its whole batch.
+/// D4a: no name outside the enum, the legacy `tool` included, is a kind of new rows.
+///
+/// A row that breaks the rule of its kind is refused with its whole batch.
 pub(super) async fn insert_refuses_unknown_kind(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
@@ -54,8 +55,9 @@ pub(super) async fn insert_refuses_unknown_kind(rig: &dyn Rig) {
     assert_eq!(desk.head(holder.agent).await.seq, Seq(0));
 }
 
-/// Rows of an older, newer or faulty program are in the log like all others; the store hands
-/// them out with the kind name they have, and whoever loads them judges them.
+/// Rows of an older, newer or faulty program are read like all others.
+///
+/// The store returns their original kind names; loading judges them.
 pub(super) async fn foreign_rows_are_read_as_they_are(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
@@ -88,8 +90,7 @@ pub(super) async fn foreign_rows_are_read_as_they_are(rig: &dyn Rig) {
     assert_eq!(control, [rows[2].clone()]);
 }
 
-/// S3-3 S3-14: a row whose agent is not in the store, or which stands in its batch without a
-/// claim, is refused with its whole batch.
+/// S3-3 S3-14: a row of an unknown agent, or without a claim, is refused with its batch.
 pub(super) async fn row_without_owner_is_refused(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
@@ -138,7 +139,7 @@ pub(super) async fn row_without_owner_is_refused(rig: &dyn Rig) {
     assert_eq!(desk.store.head(nobody).await.unwrap(), None);
 }
 
-/// D12b: sequence numbers start at 1 for each agent and have no gap, failed batches or not.
+/// D12b: sequence numbers start at 1 for each agent and have no gap, even after failed batches.
 pub(super) async fn sequence_has_no_gaps(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut one = desk.agent("one").await;
@@ -190,8 +191,9 @@ pub(super) async fn sequence_has_no_gaps(rig: &dyn Rig) {
     }
 }
 
-/// The rows of one batch may alternate between agents: each stands in its own log in the order
-/// of the batch, and the answer says where.
+/// Rows of one batch may alternate between agents.
+///
+/// Each log has them in the order of the batch, and the reply has their positions.
 pub(super) async fn rows_of_several_agents_keep_their_order(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let one = desk.agent("one").await;
@@ -227,7 +229,7 @@ pub(super) async fn rows_of_several_agents_keep_their_order(rig: &dyn Rig) {
     assert_eq!(desk.texts(two.agent).await, ["b", "c", "e"]);
 }
 
-/// S3-17 D12a: order is by sequence number alone, whatever the times say.
+/// S3-17 D12a: order is by sequence number alone, for any times.
 pub(super) async fn order_ignores_timestamps(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
@@ -268,8 +270,9 @@ pub(super) async fn order_ignores_timestamps(rig: &dyn Rig) {
     assert_eq!(touched, Some(Micros(0)));
 }
 
-/// S3-16: a range holds the rows after its start up to and with its end; as a span that is
-/// `from..=to`. It is read from either end, never with more rows than asked for.
+/// S3-16: a range has the rows after its start, up to and including its end.
+///
+/// As a span that is `from..=to`. It is read from either end, never with more rows than requested.
 pub(super) async fn range_start_exclusive_end_inclusive(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
@@ -310,8 +313,9 @@ pub(super) async fn range_start_exclusive_end_inclusive(rig: &dyn Rig) {
     );
 }
 
-/// The rows of several spans, of one agent or more, come in one go, newest first, never more than
-/// asked for, and end where a span has fewer rows than it should.
+/// Rows of several spans, of one agent or more, come from one query, newest first.
+///
+/// There are never more than requested, and they end where a span has fewer rows than it should.
 pub(super) async fn rows_of_several_spans_come_in_one_go(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut parent = desk.agent("parent").await;
@@ -351,7 +355,7 @@ pub(super) async fn rows_of_several_spans_come_in_one_go(rig: &dyn Rig) {
     assert_eq!(desk.store.pages(Vec::new(), 9).await.unwrap(), []);
 }
 
-/// What opening an agent needs is what the single questions tell.
+/// The query for opening an agent returns the same as the single queries.
 pub(super) async fn an_agent_is_opened_with_one_question(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
@@ -400,7 +404,7 @@ pub(super) async fn an_agent_is_opened_with_one_question(rig: &dyn Rig) {
     assert_eq!(seqs(&short), [7]);
 }
 
-/// The control rows of a span come newest first, the newest ones when there are too many.
+/// The control rows of a span come newest first; a limit keeps the newest.
 pub(super) async fn control_rows_come_newest_first(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
@@ -437,7 +441,7 @@ pub(super) async fn control_rows_come_newest_first(rig: &dyn Rig) {
     assert_eq!(rows, desk.rows(holder.agent).await[3..4]);
 }
 
-/// The `usage` rows of a span come newest first, and the newest of several agents in one go.
+/// The `usage` rows of a span come newest first, and those of several agents from one query.
 pub(super) async fn usage_rows_come_newest_first(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
@@ -464,7 +468,7 @@ pub(super) async fn usage_rows_come_newest_first(rig: &dyn Rig) {
     assert_eq!(newest, expected);
 }
 
-/// Only rows of kind `user` are counted, in the spans that are told, both ends included.
+/// Only rows of kind `user` are counted, in the given spans, both ends included.
 pub(super) async fn messages_of_spans_are_counted(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
@@ -494,7 +498,7 @@ pub(super) async fn messages_of_spans_are_counted(rig: &dyn Rig) {
     assert_eq!(newest, [7, 5, 3], "newest first, as far as the limit");
 }
 
-/// S3-22b: text and data are restored as they were stored, byte for byte.
+/// S3-22b: text and data are restored byte for byte.
 pub(super) async fn command_text_round_trips(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
@@ -545,7 +549,7 @@ pub(super) async fn command_text_round_trips(rig: &dyn Rig) {
     }
 }
 
-/// D11g: `clear` and `rewind` are rows like others: whatever stood in the log still does.
+/// D11g: `clear` and `rewind` are ordinary rows and remove nothing from the log.
 pub(super) async fn clear_and_rewind_delete_no_rows(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
@@ -578,7 +582,7 @@ async fn places(desk: &Workbench, span: Span, direction: Direction, limit: usize
     rows.iter().map(|row| row.at.seq.0).collect()
 }
 
-/// The row with each part taken away that it needs, and each added that it must not have.
+/// Returns variants of the row: without a required part, or with a forbidden one.
 fn rule_breakers(row: NewRow) -> Vec<NewRow> {
     let rule = row.kind.insert_rule();
     let mut broken = Vec::new();

@@ -1,4 +1,4 @@
-//! One event of each kind, and events that checks use again and again.
+//! One event of each kind, and events that several checks use.
 
 use ikigai_core::data::{
     AgentKilledData, Amounts, AssistantData, Category, Cause, CommandData, ErrorData, ForkContext,
@@ -7,12 +7,12 @@ use ikigai_core::data::{
 };
 use ikigai_core::{AgentId, Event, Kind, Micros, NewRow, RowRef, Seq, Settings};
 
-/// The time `n` microseconds into a check.
+/// Returns the time `n` microseconds into a check.
 pub(super) fn at(n: i64) -> Micros {
     Micros(1_700_000_000_000_000 + n)
 }
 
-/// A message of the user.
+/// Makes a message of the user.
 pub(super) fn user(text: &str) -> Event {
     let data = UserData {
         origin: Some(UserOrigin::Typed),
@@ -24,12 +24,12 @@ pub(super) fn user(text: &str) -> Event {
     }
 }
 
-/// A row with a message of the user.
+/// Makes a row with a message of the user.
 pub(super) fn user_row(agent: AgentId, text: &str) -> NewRow {
     user(text).into_row(agent, at(0))
 }
 
-/// The row about a fork in the parent's log.
+/// Makes the fork row of the parent's log.
 pub(super) fn parents_fork_row(parent: AgentId, child: AgentId) -> NewRow {
     let data = ForkData {
         role: Some(ForkRole::Parent),
@@ -44,7 +44,7 @@ pub(super) fn parents_fork_row(parent: AgentId, child: AgentId) -> NewRow {
     .into_row(parent, at(0))
 }
 
-/// The row about a fork in the child's log.
+/// Makes the fork row of the child's log.
 pub(super) fn childs_fork_row(parent: AgentId, child: AgentId) -> NewRow {
     let data = ForkData {
         role: Some(ForkRole::Child),
@@ -62,7 +62,7 @@ pub(super) fn childs_fork_row(parent: AgentId, child: AgentId) -> NewRow {
     .into_row(child, at(0))
 }
 
-/// The row about a kill in the killer's log.
+/// Makes the kill row of the killer's log.
 pub(super) fn kill_row(killer: AgentId, target: AgentId) -> NewRow {
     Event::AgentKilled(AgentKilledData {
         target: Some(target),
@@ -72,7 +72,7 @@ pub(super) fn kill_row(killer: AgentId, target: AgentId) -> NewRow {
     .into_row(killer, at(0))
 }
 
-/// A rewind to one's own row.
+/// Makes a rewind to an own row.
 pub(super) fn rewind(agent: AgentId, target: u64, from: u64) -> Event {
     Event::Rewind(RewindData {
         target: Some(RowRef::new(agent, Seq(target))),
@@ -82,7 +82,7 @@ pub(super) fn rewind(agent: AgentId, target: u64, from: u64) -> Event {
     })
 }
 
-/// What a response cost.
+/// Makes the usage of a response.
 pub(super) fn usage(response: u64) -> Event {
     Event::Usage(UsageData {
         response: Some(response),
@@ -90,14 +90,14 @@ pub(super) fn usage(response: u64) -> Event {
     })
 }
 
-/// A mark with a label.
+/// Makes a mark with a label.
 pub(super) fn mark(label: &str) -> Event {
     Event::Mark(MarkData {
         label: Some(label.to_owned()),
     })
 }
 
-/// One event of each kind, in the order of [`Kind::ALL`].
+/// Makes one event of each kind, in the order of [`Kind::ALL`].
 pub(super) fn one_of_each_kind(agent: AgentId) -> Vec<Event> {
     Kind::ALL
         .into_iter()

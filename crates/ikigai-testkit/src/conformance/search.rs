@@ -1,4 +1,4 @@
-//! What is found, of whom, and in which order.
+//! Checks of search: hits, conditions and order.
 
 use ikigai_core::data::{AssistantData, BlobRef, ToolResultData};
 use ikigai_core::find::Words;
@@ -47,8 +47,9 @@ fn result(output: &str, blob: Option<BlobRef>) -> Event {
     }
 }
 
-/// Words, phrases and beginnings; case and accents do not matter; what comes later is found too,
-/// also by another process.
+/// Words, phrases and prefixes are found, with any case and accents.
+///
+/// Rows that are added later, also by another process, are found too.
 pub(super) async fn rows_are_found_by_their_words(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
@@ -76,7 +77,7 @@ pub(super) async fn rows_are_found_by_their_words(rig: &dyn Rig) {
     assert_eq!(found(&*second.store, query("fox")).await, later);
 }
 
-/// Chinese and Japanese have no spaces: what is typed is found wherever it stands.
+/// Chinese and Japanese have no spaces: a typed sequence is found anywhere in a text.
 pub(super) async fn words_without_spaces_are_found_within_others(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
@@ -96,7 +97,7 @@ pub(super) async fn words_without_spaces_are_found_within_others(rig: &dyn Rig) 
     assert_eq!(marked(&hit), ["解析器"]);
 }
 
-/// What a tool printed is found, also what only its blob has: both ends of a large one.
+/// Tool output is found, also the ends of a large one that only its blob has.
 pub(super) async fn tool_output_is_found_in_rows_and_blobs(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
@@ -133,7 +134,7 @@ pub(super) async fn tool_output_is_found_in_rows_and_blobs(rig: &dyn Rig) {
     assert_eq!(found(store, query("middleword")).await, []);
 }
 
-/// No text is a syntax error, and none reaches further than words do.
+/// No text is a syntax error, and none has an effect beyond words.
 pub(super) async fn what_is_typed_has_no_meaning_but_quotes_and_stars(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
@@ -182,7 +183,7 @@ pub(super) async fn what_is_typed_has_no_meaning_but_quotes_and_stars(rig: &dyn 
     found(store, query(&"word ".repeat(10_000))).await;
 }
 
-/// Every condition narrows, alone and together with others.
+/// Every condition narrows, alone and combined.
 pub(super) async fn hits_are_narrowed_by_agent_kind_model_time_and_directory(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut one = desk.agent("one").await;
@@ -273,7 +274,7 @@ pub(super) async fn hits_are_narrowed_by_agent_kind_model_time_and_directory(rig
     assert_eq!(found(store, within("/home/ad")).await, []);
 }
 
-/// Pages follow each other without a gap, and rows that come meanwhile do not move them.
+/// Pages follow each other without gaps, and new rows do not move them.
 pub(super) async fn hits_come_newest_first_in_pages(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut one = desk.agent("one").await;
@@ -307,7 +308,7 @@ pub(super) async fn hits_come_newest_first_in_pages(rig: &dyn Rig) {
     assert_eq!(told, expected);
 }
 
-/// Relevance is what is asked for, and then in pages too.
+/// Order by relevance works on request, in pages too.
 pub(super) async fn the_best_hits_come_first_if_they_are_asked_for(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
@@ -345,7 +346,7 @@ pub(super) async fn the_best_hits_come_first_if_they_are_asked_for(rig: &dyn Rig
     );
 }
 
-/// One bad row keeps nobody from finding the others, and its text is found as far as there is one.
+/// A bad row does not hide others, and its text, if any, is found.
 pub(super) async fn rows_that_cannot_be_read_are_searched_too(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;

@@ -1,4 +1,4 @@
-//! Checks of drafts, runs, blobs, snapshots and watching.
+//! Checks of drafts, runs, blobs, snapshots and subscriptions.
 
 use ikigai_core::{AgentId, Epoch, Event, Micros, RowRef, Seq, Settings};
 use ikigai_store::blobs::PART_BYTES;
@@ -12,7 +12,7 @@ use super::Rig;
 use super::samples::{at, user, user_row};
 use super::workbench::{Workbench, assert_fenced};
 
-/// The parts of a draft are joined in the order they came; it goes with the rows it became.
+/// The parts of a draft are joined in order; it is dropped in the commit of its rows.
 pub(super) async fn drafts_grow_and_go_with_the_rows(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
@@ -72,7 +72,7 @@ pub(super) async fn drafts_grow_and_go_with_the_rows(rig: &dyn Rig) {
     );
 }
 
-/// Only the holder of the lease touches a draft; whoever takes the lease finds it.
+/// Only the holder of the lease changes a draft; the next holder finds it.
 pub(super) async fn drafts_are_fenced(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let second = desk.second(rig);
@@ -128,7 +128,7 @@ pub(super) async fn drafts_are_fenced(rig: &dyn Rig) {
     );
 }
 
-/// A journalled run is told from its start to its end, also to other processes.
+/// A journalled run is listed from its start to its end, also for other processes.
 pub(super) async fn open_runs_are_told_until_they_end(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
@@ -168,7 +168,7 @@ pub(super) async fn open_runs_are_told_until_they_end(rig: &dyn Rig) {
         ..runs[0].clone()
     };
 
-    // Journalled in another order than started; those started at one time stay as journalled.
+    // Journalled in another order than started; runs with equal start times stay as journalled.
     for run in [&runs[2], &runs[4], &runs[3], &runs[0], &runs[1]] {
         desk.effects([start(run)]).await.unwrap();
     }
@@ -208,8 +208,9 @@ pub(super) async fn open_runs_are_told_until_they_end(rig: &dyn Rig) {
     }
 }
 
-/// A blob is told once all its parts are there; before that, and of unknown hashes, there is
-/// none. A part that is there already is left as it is.
+/// A blob exists once all its parts are stored.
+///
+/// Before that, and for unknown hashes, there is none. A part that exists stays unchanged.
 pub(super) async fn blobs_are_told_when_whole(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let bytes: Vec<u8> = (0_u8..=255).cycle().take(700_000).collect();
@@ -327,8 +328,9 @@ pub(super) async fn snapshots_are_found_at_or_before_a_row(rig: &dyn Rig) {
     );
 }
 
-/// An agent whose rows came from elsewhere gets the snapshots that its work would have left, and is
-/// the same with them as without.
+/// An agent with imported rows gets the snapshots that its work would have left.
+///
+/// Its state is equal with and without them.
 pub(super) async fn snapshots_are_made_of_rows_that_came(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let store = &*desk.store;
@@ -377,8 +379,7 @@ async fn known_at(store: &dyn Log, row: RowRef) -> Agent {
     agent
 }
 
-/// Whoever listens is told of commits, of its own process and of others; what it was told of can
-/// be read.
+/// Subscribers are woken by commits of their own process and others, which they can read.
 pub(super) async fn watch_tells_of_commits(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let second = desk.second(rig);
@@ -405,7 +406,7 @@ fn origin(agent: AgentId, parent: AgentId) -> Effect {
     })
 }
 
-/// Whatever a batch did beside its rows is taken back when a later part of it is refused.
+/// All effects of a batch are rolled back if a later part of it is refused.
 pub(super) async fn effects_of_a_failed_batch_are_taken_back(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
@@ -486,7 +487,7 @@ pub(super) async fn effects_of_a_failed_batch_are_taken_back(rig: &dyn Rig) {
         }),
     ];
     let rows = vec![user_row(agent, "shown")];
-    // Each beginning of the list, followed by something that is refused.
+    // Each prefix of the list, followed by an effect that is refused.
     for len in 1..=with.len() {
         let mut with = with[..len].to_vec();
         with.push(Effect::Mail(MailEffect::Withdraw {
@@ -510,7 +511,7 @@ pub(super) async fn effects_of_a_failed_batch_are_taken_back(rig: &dyn Rig) {
     assert_ne!(everything(&desk, agent, idle).await, before);
 }
 
-/// All that can be read of two agents, as text.
+/// Returns all readable data of two agents, as text.
 async fn everything(desk: &Workbench, one: AgentId, two: AgentId) -> Vec<String> {
     let store = &desk.store;
     let mut told = vec![
@@ -529,7 +530,7 @@ async fn everything(desk: &Workbench, one: AgentId, two: AgentId) -> Vec<String>
     told
 }
 
-/// The pulse grows with rows and with mail, and with nothing else, of whichever process.
+/// The counters grow with rows and mail of any process, and with nothing else.
 pub(super) async fn the_pulse_beats_with_rows_and_mail_only(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let second = rig.second();

@@ -39,7 +39,7 @@ impl Workbench {
         desk
     }
 
-    /// The place of the second process in the session of the first.
+    /// Makes the workbench of the second process in the session of the first.
     pub(super) fn second(&self, rig: &dyn Rig) -> Self {
         Self {
             store: rig.second(),
@@ -48,7 +48,7 @@ impl Workbench {
         }
     }
 
-    /// A new agent of the session, not made yet.
+    /// Returns a new agent of the session, not created yet.
     pub(super) fn new_agent(&self, name: &str) -> NewAgent {
         NewAgent {
             id: self.ids.agent(),
@@ -83,7 +83,7 @@ impl Workbench {
         id
     }
 
-    /// Lease as this process believes to hold it.
+    /// Returns the lease as this process believes to hold it.
     pub(super) fn holder(&self, agent: AgentId, epoch: Epoch, head: Seq) -> Holder {
         Holder {
             store: Arc::clone(&self.store),
@@ -107,7 +107,7 @@ impl Workbench {
             .await
     }
 
-    /// Commits one row by the right that anyone has.
+    /// Commits one row without a lease.
     pub(super) async fn lease_free(&self, row: NewRow) -> Result<Committed, CommitError> {
         let heads = vec![HeadClaim {
             agent: row.agent,
@@ -122,7 +122,7 @@ impl Workbench {
             .await
     }
 
-    /// Newest row and lease of an existing agent.
+    /// Returns newest row and lease of an existing agent.
     pub(super) async fn head(&self, agent: AgentId) -> Head {
         self.store
             .head(agent)
@@ -131,12 +131,12 @@ impl Workbench {
             .expect("the agent is there")
     }
 
-    /// All rows of an agent, oldest first.
+    /// Returns all rows of an agent, oldest first.
     pub(super) async fn rows(&self, agent: AgentId) -> Vec<Row> {
         all_rows(&*self.store, agent).await
     }
 
-    /// The texts of all rows of an agent, oldest first.
+    /// Returns the texts of all rows of an agent, oldest first.
     pub(super) async fn texts(&self, agent: AgentId) -> Vec<String> {
         let rows = self.rows(agent).await;
         rows.into_iter()
@@ -156,7 +156,7 @@ pub(super) struct Holder {
 }
 
 impl Holder {
-    /// The claim to append after the newest row it knows of.
+    /// Returns the claim to append after the newest row it knows of.
     pub(super) fn claim(&self) -> HeadClaim {
         let lease = LeaseClaim {
             epoch: self.epoch,
@@ -168,7 +168,7 @@ impl Holder {
         }
     }
 
-    /// Refers to one of the agent's rows.
+    /// Returns a reference to one of the agent's rows.
     pub(super) fn row(&self, seq: u64) -> RowRef {
         RowRef::new(self.agent, Seq(seq))
     }
@@ -206,7 +206,7 @@ impl Holder {
     }
 }
 
-/// All rows of an agent, oldest first.
+/// Returns all rows of an agent, oldest first.
 pub(super) async fn all_rows(store: &dyn Log, agent: AgentId) -> Vec<Row> {
     let span = Span::new(agent, Seq(1), Seq(i64::MAX as u64));
     let query = PageQuery {
@@ -217,7 +217,7 @@ pub(super) async fn all_rows(store: &dyn Log, agent: AgentId) -> Vec<Row> {
     store.page(query).await.unwrap()
 }
 
-/// The row that `new` is to have become.
+/// Returns the row that `new` should have become.
 pub(super) fn stored(new: NewRow, seq: Seq) -> Row {
     Row {
         at: RowRef::new(new.agent, seq),
@@ -228,7 +228,7 @@ pub(super) fn stored(new: NewRow, seq: Seq) -> Row {
     }
 }
 
-/// Asserts that a commit was refused because the lease is another's since `epoch`.
+/// Asserts that a commit was refused because another process has the lease since `epoch`.
 pub(super) fn assert_fenced(
     outcome: &Result<Committed, CommitError>,
     agent: AgentId,

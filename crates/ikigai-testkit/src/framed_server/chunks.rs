@@ -20,7 +20,7 @@ pub(super) fn listen(shared: &Arc<FramedState>) -> SocketAddr {
         for stream in listener.incoming().flatten() {
             shared.count_connection();
             let shared = shared.clone();
-            // A client that goes away needs no answer.
+            // A client that disconnects needs no response.
             thread::spawn(move || serve(stream, &shared));
         }
     });

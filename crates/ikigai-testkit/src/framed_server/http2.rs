@@ -38,7 +38,7 @@ async fn accept(listener: TcpListener, shared: &Arc<FramedState>) {
     let tls = TlsAcceptor::from(tls::http2_config());
     while let Ok((stream, _)) = listener.accept().await {
         shared.count_connection();
-        // A client that goes away needs no answer.
+        // A client that disconnects needs no response.
         tokio::spawn(serve(stream, tls.clone(), shared.clone()));
     }
 }

@@ -1,4 +1,4 @@
-//! Rows that an older, a newer or a faulty program left: their kinds, contents and data.
+//! Rows of older, newer or faulty programs: their kinds, contents and data.
 
 use ikigai_core::{AgentId, Kind};
 use proptest::collection::vec;
@@ -12,13 +12,13 @@ use super::text::{CallId, Text, call_id, text};
 /// A row that no program of this version writes.
 #[derive(Clone, Debug)]
 pub enum BadRow {
-    /// A kind that there is not.
+    /// An unknown kind.
     UnknownKind {
         kind: &'static str,
         content: Option<Text>,
         data: OddData,
     },
-    /// Any kind with data that is not its own, or with none.
+    /// Any kind with data of another kind, or without data.
     Odd {
         kind: &'static str,
         content: Option<Text>,
@@ -45,27 +45,27 @@ pub enum OlderShape {
     ToolArgsThinking,
 }
 
-/// Data that need not be what its kind has.
+/// Data that need not fit its kind.
 #[derive(Clone, Debug)]
 pub enum OddData {
-    /// None at all.
+    /// No data.
     Absent,
-    /// A sample, in which `<own>` stands for the agent's id.
+    /// A sample, in which `<own>` is replaced by the agent's id.
     Sample(&'static str),
     /// Any characters.
     Chars(String),
-    /// So many brackets.
+    /// This many nested brackets.
     Nested(usize),
 }
 
-/// A target that is none.
+/// An invalid target.
 #[derive(Clone, Debug)]
 pub enum BadTarget {
-    /// A row of another agent that is not held.
+    /// A row of another agent that this one does not hold.
     NotHeld(usize),
     /// The rewind itself, or a row after it.
     Newer(u64),
-    /// Data that names none.
+    /// Data that names no row.
     Malformed(OddData),
 }
 
@@ -131,7 +131,7 @@ const SAMPLES: [&str; 48] = [
 ];
 
 impl OddData {
-    /// The data of a row of `agent`.
+    /// Returns the data of a row of `agent`.
     pub fn spell(&self, agent: AgentId) -> Option<String> {
         match self {
             Self::Absent => None,
@@ -152,7 +152,7 @@ fn odd_data() -> BoxedStrategy<OddData> {
     .boxed()
 }
 
-/// Targets that no rewind should have.
+/// Generates targets that no rewind should have.
 pub(super) fn bad_target() -> BoxedStrategy<BadTarget> {
     prop_oneof![
         2 => (0..40_usize).prop_map(BadTarget::NotHeld),
@@ -162,7 +162,7 @@ pub(super) fn bad_target() -> BoxedStrategy<BadTarget> {
     .boxed()
 }
 
-/// Rows of older, newer and faulty programs.
+/// Generates rows of older, newer and faulty programs.
 pub(super) fn bad_row() -> BoxedStrategy<BadRow> {
     let kinds: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
     let conversation = vec!["user", "assistant", "tool_call", "tool_result", "tool"];
@@ -190,7 +190,7 @@ pub(super) fn bad_row() -> BoxedStrategy<BadRow> {
     .boxed()
 }
 
-/// Whether a store has a row in its index of control rows, by the definition of those.
+/// Returns true if a row belongs into the index of control rows, by their definition.
 pub(super) fn is_control(kind: &str, data: Option<&str>) -> bool {
     let data: Value = data
         .and_then(|text| serde_json::from_str(text).ok())

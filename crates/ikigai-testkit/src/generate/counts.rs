@@ -1,8 +1,8 @@
-//! What was generated, and whether it is enough for a property to mean something.
+//! Statistics of generated histories, which show if a property test covers enough.
 
 use std::collections::BTreeMap;
 
-/// How often what was made.
+/// Numbers of generated rows by property.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     /// Rows by the name of their kind.
@@ -13,26 +13,26 @@ pub struct Counts {
     pub bad_rows: usize,
     /// Rewinds with a valid target.
     pub rewinds: usize,
-    /// Those of them that leave for a branch that was left before.
+    /// Rewinds of these that return to an abandoned branch.
     pub rewinds_to_abandoned: usize,
     /// Forks that inherit something.
     pub forks: usize,
-    /// Those of them whose fork point is followed by more of the same response.
+    /// Forks of these whose fork point is in the middle of a response.
     pub forks_in_response: usize,
     /// Calls.
     pub calls: usize,
     /// Calls whose id occurred before in the same history.
     pub repeated_ids: usize,
-    /// Calls whose id no provider takes.
+    /// Calls whose id no provider accepts.
     pub illegal_ids: usize,
-    /// The greatest number of ancestors that an agent has.
+    /// Largest number of ancestors of an agent.
     pub depth: usize,
     /// Rows of at least 200 KB.
     pub huge_rows: usize,
 }
 
 impl Counts {
-    /// Adds what another history holds.
+    /// Adds the counts of another history.
     pub fn add(&mut self, other: &Self) {
         for (kind, count) in &other.kinds {
             *self.kinds.entry(kind.clone()).or_default() += count;
@@ -50,7 +50,7 @@ impl Counts {
         self.huge_rows += other.huge_rows;
     }
 
-    /// Says what there is too little of.
+    /// Returns an error that names a property with too few rows.
     pub fn check(&self) -> Result<(), String> {
         for kind in ikigai_core::Kind::ALL {
             if !self.kinds.contains_key(kind.name()) {

@@ -1,4 +1,4 @@
-//! Events that have no constructor in the program's own code.
+//! Events without a constructor in the program.
 
 use ikigai_core::data::{
     AgentKilledData, Amounts, Category, CommandData, Elide, ErrorData, KilledBy, Merge, Shell,
@@ -91,7 +91,7 @@ pub(super) fn usage(tokens: u64) -> Event {
     })
 }
 
-/// A `summary` row of any form. The first row of the range is where kept messages begin.
+/// Makes a `summary` row of any form. Kept messages begin at the first row of the range.
 pub(super) fn context_row(
     text: Option<String>,
     from: RowRef,

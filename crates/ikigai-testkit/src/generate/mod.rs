@@ -1,4 +1,4 @@
-//! Random histories: lists of actions, and what becomes of a log when they are played.
+//! Random histories: lists of actions, and logs made by them.
 
 mod action;
 mod bad_rows;

@@ -1,10 +1,10 @@
-//! Texts, call ids and JSON that a history may hold: the plain, the odd and the rare.
+//! Texts, call ids and JSON of a history: plain, odd and rare ones.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// A text of a row. Small when printed, whatever it stands for.
+/// A text of a row. Its debug form is small, even for a large text.
 #[derive(Clone, Debug)]
 pub enum Text {
     /// One of the samples.
@@ -15,10 +15,10 @@ pub enum Text {
     Huge(char),
 }
 
-/// How many bytes a huge text has at least.
+/// Smallest size of a huge text in bytes.
 const HUGE_BYTES: usize = 200 * 1024;
 
-/// Blank, with U+0000, bidirectional, combining, joined, astral, escaped: what breaks programs.
+/// Samples that break programs: blank, U+0000, bidirectional, combining, joined, astral, escaped.
 const SAMPLES: [&str; 22] = [
     "hello",
     "and then?",
@@ -45,7 +45,7 @@ const SAMPLES: [&str; 22] = [
 ];
 
 impl Text {
-    /// The text itself.
+    /// Returns the text itself.
     pub fn spell(&self) -> String {
         match self {
             Self::Sample(text) => (*text).to_owned(),
@@ -55,7 +55,7 @@ impl Text {
     }
 }
 
-/// Texts of all sorts; a huge one now and then.
+/// Generates texts of all sorts; a huge one now and then.
 pub fn text() -> BoxedStrategy<Text> {
     prop_oneof![
         600 => select(&SAMPLES[..]).prop_map(Text::Sample),
@@ -68,15 +68,15 @@ pub fn text() -> BoxedStrategy<Text> {
 /// The id of a call.
 #[derive(Clone, Debug)]
 pub enum CallId {
-    /// One that was not there before.
+    /// A new one.
     Fresh,
-    /// One that was there before, counted back from the newest.
+    /// An earlier one, counted back from the newest.
     Repeated(usize),
-    /// One that no provider takes, or only just.
+    /// One that no provider accepts, or just barely.
     Odd(&'static str),
     /// Any characters.
     Chars(String),
-    /// So many letters.
+    /// This many letters.
     Long(usize),
 }
 
@@ -91,7 +91,7 @@ const ODD_IDS: [&str; 8] = [
     "\u{1f980}",
 ];
 
-/// Call ids, one in six of them repeated and one in six illegal.
+/// Generates call ids, one in six of them repeated and one in six illegal.
 pub(super) fn call_id() -> BoxedStrategy<CallId> {
     prop_oneof![
         8 => Just(CallId::Fresh),
@@ -103,12 +103,12 @@ pub(super) fn call_id() -> BoxedStrategy<CallId> {
     .boxed()
 }
 
-/// Names of tools, existing and not.
+/// Generates names of tools, existing and not.
 pub(super) fn tool_name() -> impl Strategy<Value = &'static str> {
     select(&["bash", "read", "fork", "wait", "", "no such tool", "\u{e9}"][..])
 }
 
-/// Arguments as models write them: objects, broken JSON, nothing.
+/// Generates arguments of models: objects, broken JSON, nothing.
 pub(super) fn arguments() -> impl Strategy<Value = &'static str> {
     select(
         &[
@@ -124,7 +124,7 @@ pub(super) fn arguments() -> impl Strategy<Value = &'static str> {
     )
 }
 
-/// A payload that only one provider and model may be sent, or of whom nobody knows whose it is.
+/// Provider and model of an opaque payload, known or unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// [`OWN`].
@@ -133,15 +133,15 @@ pub enum Owner {
     OtherModel,
     /// Another provider.
     OtherProvider,
-    /// Not said.
+    /// Unknown.
     Untagged,
 }
 
-/// Provider and model to whom most payloads belong.
+/// Provider and model of most payloads.
 pub const OWN: (&str, &str) = ("demo", "one");
 
 impl Owner {
-    /// Provider and model.
+    /// Returns provider and model.
     pub fn tag(self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::Own => Some(OWN),
@@ -152,7 +152,7 @@ impl Owner {
     }
 }
 
-/// What hangs on a row: the owners of thinking blocks before it and of the item on it.
+/// Opaque payloads of a row: owners of thinking blocks before it, and of its item.
 #[derive(Clone, Debug, Default)]
 pub struct Hanging {
     /// One thinking block each.
@@ -170,7 +170,7 @@ fn owner() -> impl Strategy<Value = Owner> {
     ]
 }
 
-/// Mostly nothing, else thinking, an item or both.
+/// Generates mostly nothing, else thinking, an item or both.
 pub(super) fn hanging() -> BoxedStrategy<Hanging> {
     prop_oneof![
         3 => Just(Hanging::default()),

@@ -1,4 +1,4 @@
-//! Writing to the memory store: the rules are those of every store.
+//! Writes to the memory store, by the rules of every store.
 
 use ikigai_core::{Micros, ProcessId, Row, StoredKind};
 use ikigai_store::transaction::{

@@ -17,9 +17,9 @@ pub(super) struct MemoryLog {
     pub(super) processes: HashMap<ProcessId, MemoryProcess>,
     pub(super) sessions: Vec<SessionRecord>,
     pub(super) agents: HashMap<AgentId, AgentLog>,
-    /// The agents in the order in which they were made.
+    /// Agents in order of creation.
     pub(super) made: Vec<AgentId>,
-    /// All rows in the order in which they were stored.
+    /// All rows in the order of their commits.
     pub(super) stored: Vec<RowRef>,
     pub(super) mail: Vec<MailRecord>,
     pub(super) runs: Vec<RunRecord>,
@@ -78,7 +78,7 @@ impl AgentLog {
         self.rows.push(row);
     }
 
-    /// The places in `rows` that a span means.
+    /// Returns the indices of a span in `rows`.
     fn places(&self, span: Span) -> std::ops::Range<usize> {
         let end = span.to.0.min(self.head().0);
         let start = span.from.0.max(1) - 1;
@@ -92,7 +92,7 @@ impl AgentLog {
 }
 
 impl MemoryLog {
-    /// The log of an agent that exists.
+    /// Returns the log of an existing agent.
     pub(super) fn agent_mut(&mut self, agent: AgentId) -> &mut AgentLog {
         let log = self.agents.get_mut(&agent);
         log.expect("the decision checked that the agent exists")

@@ -104,7 +104,7 @@ fn blob_of(log: &MemoryLog, hash: &str) -> Option<String> {
     Some(blob_text(&bytes))
 }
 
-/// The more of a text is what was looked for, the less it weighs.
+/// Returns the rank of a text: the larger the share of search terms, the smaller.
 fn weight(text: &str, query: &SearchQuery) -> u64 {
     let words = tokens(text).count();
     let found = query.words.terms().iter();

@@ -1,4 +1,4 @@
-//! Prompt caches of model servers: the tokens of a request that an earlier one began with.
+//! Prompt caches of model servers: tokens of a request that are a prefix of an earlier one.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hasher as _};
@@ -11,7 +11,7 @@ use crate::wire::prompt::{is_marked, prompt_parts};
 /// Bytes of a token.
 const TOKEN_BYTES: usize = 4;
 
-/// Servers cache no shorter prefix than this, in tokens.
+/// Shortest cached prefix, in tokens.
 const SHORTEST_TOKENS: usize = 1024;
 
 /// Step of a cache that needs no marks, in tokens.
@@ -34,7 +34,7 @@ pub(super) struct CacheUse {
 }
 
 impl PromptCache {
-    /// Looks a request up, and remembers it.
+    /// Looks a request up, and stores it.
     pub(super) fn look_up(&mut self, spoken: WireDialect, body: &Value) -> CacheUse {
         let parts = prompt_parts(spoken, body);
         match spoken {
@@ -45,7 +45,7 @@ impl PromptCache {
         }
     }
 
-    /// The cache of OpenAI and Google: the longest prefix in steps, without marks.
+    /// Looks up as OpenAI and Google do: the longest prefix in steps, without marks.
     fn look_up_steps(&mut self, parts: &[String]) -> CacheUse {
         let text = parts.concat();
         let step = STEP_TOKENS * TOKEN_BYTES;
@@ -61,8 +61,9 @@ impl PromptCache {
         CacheUse { read, written: 0 }
     }
 
-    /// The cache of Anthropic: prefixes that end in a mark are written; each mark also finds the
-    /// end of an earlier one among the blocks before it.
+    /// Looks up as Anthropic does: prefixes that end in a mark are written.
+    ///
+    /// Each mark also finds the end of an earlier one among the blocks before it.
     fn look_up_marked(&mut self, parts: &[String], marks: &[bool]) -> CacheUse {
         let mut hasher = DefaultHasher::new();
         let mut ends = Vec::new();

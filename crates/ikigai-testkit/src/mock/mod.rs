@@ -1,5 +1,6 @@
-//! A model server on this machine that answers in whatever dialect it is asked, with what a test says,
-//! and applies that dialect's rules to every request.
+//! A model server for all dialects, with scripted responses.
+//!
+//! It applies the rules of the dialect to every request.
 
 mod cache;
 mod encode_answer;
@@ -19,43 +20,43 @@ use self::encode_answer::MockUsage;
 use crate::server::{Received, Script, read_request};
 use crate::wire::WireDialect;
 
-/// How long anything is waited for; only a test that would never end gets there.
+/// Time limit of every wait; only an endless test reaches it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What the model says to one request.
+/// Scripted response to one request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MockAnswer {
-    /// What it says.
+    /// Text of the response.
     pub content: Option<String>,
-    /// What it calls: names, and arguments as JSON.
+    /// Calls: names, and arguments as JSON.
     pub calls: Vec<(String, String)>,
-    /// The server fails so instead.
+    /// Status and body of a failure, sent instead.
     pub failure: Option<(u16, String)>,
-    /// It never comes to its end.
+    /// True if the response never ends.
     pub stalls: bool,
-    /// Only to a request in which this occurs.
+    /// Text that a request must contain to get this response.
     pub only_to: Option<String>,
 }
 
-/// A request, as it came.
+/// A received request.
 #[derive(Clone, Debug)]
 pub struct MockRequest {
     /// Method and path.
     pub line: String,
-    /// In which dialect.
+    /// Dialect of the request.
     pub spoken: WireDialect,
-    /// What was sent.
+    /// Body of the request.
     pub body: Value,
 }
 
-/// The server. It ends when it is dropped.
+/// The server. It ends on drop.
 pub struct Mock {
     address: SocketAddr,
     shared: Arc<MockState>,
     listening: Option<JoinHandle<()>>,
 }
 
-/// Plays the model: answers each request by what it holds.
+/// Script of the model: makes the response to each request.
 pub type ModelScript = Box<dyn FnMut(&MockRequest) -> MockAnswer + Send>;
 
 #[derive(Default)]
@@ -66,15 +67,16 @@ struct MockState {
     cache: Mutex<Option<PromptCache>>,
     asked: Mutex<Vec<MockRequest>>,
     faults: Mutex<Vec<String>>,
-    /// Documents beside the dialects', by method and path.
+    /// Documents at other paths, by method and path.
     documents: Mutex<HashMap<String, (u16, String)>>,
     looked_up: Mutex<Vec<Received>>,
     is_over: AtomicBool,
 }
 
 impl MockAnswer {
-    /// Reads `{"content"}`, `{"tool_calls": [{"name", "arguments"}]}` or `{"error", "status"}`; beside
-    /// these, `stall` and `match`.
+    /// Reads `{"content"}`, `{"tool_calls": [{"name", "arguments"}]}` or `{"error", "status"}`.
+    ///
+    /// Each can also have `stall` and `match`.
     pub fn read(value: &Value) -> Result<Self, String> {
         let text = |field: &str| value[field].as_str().map(str::to_owned);
         let mut said = Self {
@@ -108,13 +110,14 @@ impl MockAnswer {
 }
 
 impl Mock {
-    /// Begins to listen.
+    /// Starts to listen.
     pub fn start() -> Self {
         Self::with(MockState::default())
     }
 
-    /// Has a script play the model, on a server with a prompt cache. Requests are not kept: the
-    /// script takes what it needs of them.
+    /// Starts a server with a prompt cache, whose responses a script makes.
+    ///
+    /// Requests are not recorded: the script takes what it needs of them.
     pub fn play(script: impl FnMut(&MockRequest) -> MockAnswer + Send + 'static) -> Self {
         Self::with(MockState {
             script: Mutex::new(Some(Box::new(script))),
@@ -138,38 +141,38 @@ impl Mock {
         }
     }
 
-    /// Its address.
+    /// Returns its URL.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Says these to the next requests, after what is left of what was expected before.
+    /// Adds responses to the next requests, after the ones that are left.
     pub fn expect(&self, says: impl IntoIterator<Item = MockAnswer>) {
         held(&self.shared.says).extend(says);
     }
 
-    /// Answers requests of this method and path, such as `GET /v1/models`, with a document.
+    /// Serves a document for requests of this method and path, such as `GET /v1/models`.
     pub fn will_serve(&self, line: &str, status: u16, document: &str) {
         let answer = (status, document.to_owned());
         held(&self.shared.documents).insert(line.to_owned(), answer);
     }
 
-    /// Requests so far that were not for an answer of the model.
+    /// Returns the requests so far that were not for a response of the model.
     pub fn looked_up(&self) -> Vec<Received> {
         held(&self.shared.looked_up).clone()
     }
 
-    /// The requests so far.
+    /// Returns the requests so far.
     pub fn asked(&self) -> Vec<MockRequest> {
         held(&self.shared.asked).clone()
     }
 
-    /// What was wrong with requests.
+    /// Returns the rule violations of requests.
     pub fn faults(&self) -> Vec<String> {
         held(&self.shared.faults).clone()
     }
 
-    /// How many answers nobody has asked for.
+    /// Returns the number of unused responses.
     pub fn left(&self) -> usize {
         held(&self.shared.says).len()
     }
@@ -195,7 +198,7 @@ impl MockState {
         let fits = |said: &MockAnswer| said.only_to.as_ref().is_none_or(|only| text.contains(only));
         let at = says.iter().position(fits);
         let said = at.and_then(|at| says.remove(at));
-        // In the order in which answers are handed out.
+        // In the order of the responses.
         held(&self.asked).push(asked);
         said
     }
@@ -212,7 +215,7 @@ fn listen(listener: &TcpListener, shared: &Arc<MockState>) {
         }
         let shared = Arc::clone(shared);
         thread::spawn(move || {
-            // A client that is killed in the middle is what some tests are about.
+            // Some tests kill the client in the middle.
             let _ = answer(stream?, &shared);
             io::Result::Ok(())
         });
@@ -284,7 +287,7 @@ fn failure(spoken: WireDialect, message: &str) -> String {
     failure.to_string()
 }
 
-/// Dialect of a request, by its path.
+/// Returns the dialect of a request, by its path.
 fn dialect_of(request: &Received) -> Option<WireDialect> {
     let path = request.line.strip_prefix("POST ")?;
     let path = path.split('?').next().unwrap_or_default();
