@@ -1,7 +1,7 @@
-//! Actions: what can be done to a log of agents, one after the other.
+//! Actions on a log of agents, one after the other.
 //!
-//! An index in an action is taken modulo what there is when it is played, so that every part of a
-//! list of actions is a list of actions, and a failing one can be made small.
+//! An index in an action is taken modulo the number of elements at that moment, so every sublist of
+//! actions is valid, and a failing list can be shrunk.
 
 use ikigai_core::data::{Cause, Via};
 use proptest::collection::vec;
@@ -12,25 +12,25 @@ use proptest::sample::select;
 use super::bad_rows::{BadRow, BadTarget, bad_row, bad_target};
 use super::text::{CallId, Hanging, Text, arguments, call_id, hanging, text, tool_name};
 
-/// Something is done with or by one agent.
+/// Action of one agent, or on it.
 #[derive(Clone, Debug)]
 pub struct Action {
-    /// Which agent, counted back from the one made last.
+    /// Agent of the action, counted back from the newest.
     pub agent: usize,
-    /// What is done.
+    /// The action itself.
     pub deed: Deed,
 }
 
 /// Form of a `summary` row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContextForm {
-    /// A text, or nothing, for the range.
+    /// A text, or nothing, in place of the range.
     Plain,
     /// The same, and the user's own messages of the range stay.
     Verbatim,
-    /// Tool outputs of the range become shorter.
+    /// Shorter tool outputs in the range.
     Elide,
-    /// A note for the range, and the user's own messages stay.
+    /// A note in place of the range, and the user's own messages stay.
     Cut,
 }
 
@@ -43,16 +43,16 @@ fn context_form() -> impl Strategy<Value = ContextForm> {
     ]
 }
 
-/// What is done.
+/// Type of action with its parameters.
 #[derive(Clone, Debug)]
 pub enum Deed {
-    /// A message to the agent, whether it is idle or not.
+    /// A message to the agent, idle or not.
     Say { text: Text, how: Saying },
-    /// A response of the model, with the results of its calls as far as there are any.
+    /// A response of the model, with results of some of its calls.
     Respond(GeneratedReply),
-    /// One block more of the newest response.
+    /// One more block of the newest response.
     GoOn(ReplyBlock),
-    /// A result that comes late, twice, or for a call of another.
+    /// A late or duplicate result, or one of another agent's call.
     Answer(LateResult),
     /// A stop.
     Interrupt(Cause),
@@ -80,41 +80,41 @@ pub enum Deed {
     },
     /// A kill of some agents.
     Kill { target: usize, all: bool },
-    /// What a response cost.
+    /// Usage of a response.
     Usage(u64),
-    /// A text, or nothing, for a range.
+    /// A summary, or a gap, in place of a range.
     Summarise {
         from: HeldRow,
         to: HeldRow,
         text: Option<Text>,
         form: ContextForm,
     },
-    /// A text, or nothing, for all turns before one of the newest.
+    /// A summary, or a gap, in place of all turns before one of the newest.
     Compact { keep: usize, text: Option<Text> },
-    /// The end of a summary.
+    /// Undo of a summary.
     TakeBack { which: usize, names_range: bool },
     /// A child.
     Fork(Forking),
     /// A row that no program of this version writes.
     Bad(BadRow),
-    /// A derived snapshot of the agent.
+    /// A snapshot of the agent.
     Snapshot,
-    /// A new process takes the agent over.
+    /// A takeover of the agent by a new process.
     Restart,
-    /// So many older rows are looked at.
+    /// A read of this many older rows.
     LookBack(usize),
-    /// All but so many rows are dropped from memory.
+    /// A drop of all but this many rows from memory.
     Forget(usize),
 }
 
-/// In which way something is said to an agent.
+/// Origin of a message to an agent.
 #[derive(Clone, Copy, Debug)]
 pub enum Saying {
     /// Typed.
     Typed,
-    /// Typed, and shown otherwise.
+    /// Typed, with a different display text.
     Expanded,
-    /// From another agent.
+    /// Mail of another agent.
     Mail,
     /// Output of a shell line.
     Shell,
@@ -127,13 +127,13 @@ pub enum Saying {
 pub enum HeldRow {
     /// On its path, counted back from the newest.
     OnPath(usize),
-    /// Its own, on a branch that was left.
+    /// Its own, on an abandoned branch.
     Abandoned(usize),
     /// Inherited, on its path or not.
     Inherited(usize),
     /// A mark.
     Mark(usize),
-    /// A row of a response that goes on after it.
+    /// A row in the middle of a response.
     InResponse(usize),
     /// Any.
     Any(usize),
@@ -144,18 +144,18 @@ pub enum HeldRow {
 pub struct GeneratedReply {
     /// Its blocks, in order.
     pub pieces: Vec<ReplyBlock>,
-    /// Whether its rows say its number; older ones do not.
+    /// True if its rows have its number; older ones do not.
     pub numbered: bool,
-    /// Which calls are answered, in which order: each index is taken modulo the calls left.
+    /// Calls that get results, in order: each index is taken modulo the calls left.
     pub answers: Vec<usize>,
-    /// Whether a message comes in between the results.
+    /// Message between the results.
     pub queued: Option<Text>,
 }
 
 /// A block of a response.
 #[derive(Clone, Debug)]
 pub enum ReplyBlock {
-    /// Words, or none.
+    /// Text, perhaps empty.
     Text { text: Text, hanging: Hanging },
     /// A call.
     Call {
@@ -169,13 +169,13 @@ pub enum ReplyBlock {
 /// A result that is not part of a [`GeneratedReply`].
 #[derive(Clone, Debug)]
 pub struct LateResult {
-    /// Which call, of any agent, counted back from the newest; none is an orphan.
+    /// Call of any agent, counted back from the newest; none is an orphan.
     pub call: Option<usize>,
-    /// Whether the row names the call's row; older ones do not.
+    /// True if the row names the call's row; older ones do not.
     pub by_row: bool,
-    /// What the tool said.
+    /// Output of the tool.
     pub output: Text,
-    /// Whether it succeeded.
+    /// True if the tool succeeded.
     pub success: Option<bool>,
 }
 
@@ -184,17 +184,17 @@ pub struct LateResult {
 pub struct Forking {
     /// The last row inherited, if not the newest.
     pub at: Option<HeldRow>,
-    /// Whether nothing is inherited.
+    /// True if the child inherits nothing.
     pub fresh: bool,
-    /// The call that is said to have made it, counted back from the newest.
+    /// The call that made the fork, counted back from the newest.
     pub call: Option<usize>,
-    /// What the child is told first.
+    /// First message to the child.
     pub prompt: Option<Text>,
     /// Settings that differ from the parent's.
     pub set: Option<&'static str>,
 }
 
-/// Settings as commands set them: new values, values taken back, values that are none.
+/// Settings of commands: new values, resets, and invalid values.
 const SETTINGS: [&str; 13] = [
     r#"{"model":{"provider":"demo","model":"one","level":"high"}}"#,
     r#"{"model":{"provider":"other","model":"one"}}"#,
@@ -211,14 +211,14 @@ const SETTINGS: [&str; 13] = [
     r#"{"spend":{"usd":123456789.12345678901e-7}}"#,
 ];
 
-/// Actions; more of them upon the agent made last, so that histories become deep.
+/// Generates actions, with more of them on the newest agent, so that histories become deep.
 pub fn action() -> BoxedStrategy<Action> {
     let agent = prop_oneof![2 => Just(0), 3 => 0..8_usize];
     let actions = (agent, deed()).prop_map(|(agent, deed)| Action { agent, deed });
     actions.boxed()
 }
 
-/// Lists of at most `most` actions.
+/// Generates lists of at most `most` actions.
 pub fn actions(most: usize) -> BoxedStrategy<Vec<Action>> {
     vec(action(), 0..=most).boxed()
 }

@@ -1,4 +1,4 @@
-//! Histories: actions played upon a log, row by row as the program would write them.
+//! Histories: actions played on a log, row by row as the program would write them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,15 +16,15 @@ use super::text::Text;
 use crate::oracle::Oracle;
 use crate::{TestLog, block_on};
 
-/// A log that was made by actions, the model of it, and what it holds.
+/// A log made by actions, with its oracle and counts.
 pub struct History {
-    /// The agents, alive and stored.
+    /// The agents, live and stored.
     pub log: TestLog,
-    /// The slow model of the same rows.
+    /// The oracle of the same rows.
     pub oracle: Oracle,
-    /// What was made.
+    /// Statistics of the rows.
     pub counts: Counts,
-    /// The agents in the order in which they were made, each with the number of its ancestors.
+    /// Agents in order of creation, each with the number of its ancestors.
     agents: Vec<(AgentId, usize)>,
     /// All calls with their ids, oldest first.
     pub(super) calls: Vec<(RowRef, String)>,
@@ -60,32 +60,32 @@ impl History {
         history
     }
 
-    /// The agents in the order in which they were made.
+    /// Returns the agents in order of creation.
     pub fn agents(&self) -> impl Iterator<Item = AgentId> + '_ {
         self.agents.iter().map(|(agent, _)| *agent)
     }
 
-    /// The newest row of each agent that has rows.
+    /// Returns the newest row of each agent that has rows.
     pub fn heads(&self) -> Vec<RowRef> {
         self.agents()
             .filter_map(|agent| self.oracle.head(agent))
             .collect()
     }
 
-    /// Every row, of every agent.
+    /// Returns every row of every agent.
     pub fn rows(&self) -> Vec<RowRef> {
         let heads = self.heads().into_iter();
         let own = |head: RowRef| (1..=head.seq.0).map(move |seq| RowRef::new(head.agent, Seq(seq)));
         heads.flat_map(own).collect()
     }
 
-    /// Says whether a row is a control row, by the definition of those.
+    /// Returns true if a row is a control row, by their definition.
     pub fn is_control(&self, at: RowRef) -> bool {
         let row = self.oracle.row(at);
         is_control(row.kind.name(), row.data.as_deref())
     }
 
-    /// Plays one action; the agents whose logs may have grown.
+    /// Plays one action; returns the agents whose logs may have grown.
     pub fn step(&mut self, action: &Action) -> Vec<AgentId> {
         let newest_first = self.agents.len() - 1 - action.agent % self.agents.len();
         let (agent, _) = self.agents[newest_first];
@@ -186,7 +186,7 @@ impl History {
         self.record(agent);
     }
 
-    /// Takes what was appended to an agent's log into the model and the counts.
+    /// Adds an agent's new rows to the oracle and the counts.
     fn record(&mut self, agent: AgentId) {
         let known = self.oracle.head(agent).map_or(0, |head| head.seq.0);
         for seq in known + 1..=self.log.peek(agent).state.head().0 {
@@ -223,7 +223,7 @@ impl History {
         }
     }
 
-    /// A row that the agent holds; another one if there is none of that sort.
+    /// Returns a row that the agent holds; another one if there is none of that sort.
     pub(super) fn find(&self, agent: AgentId, place: HeldRow) -> Option<RowRef> {
         let newest = self.oracle.head(agent)?;
         let path = self.oracle.path(newest);
@@ -246,7 +246,7 @@ impl History {
         back(&found, index).or_else(|| back(&path, index))
     }
 
-    /// Says whether the row after this one belongs to the same response.
+    /// Returns true if the next row belongs to the same response.
     fn is_in_response(&self, row: RowRef) -> bool {
         let next = RowRef::new(row.agent, row.seq.next());
         let last = self.oracle.head(row.agent);
@@ -261,7 +261,7 @@ impl History {
             && response(row) == response(next)
     }
 
-    /// Cuts or sums up all turns before one of the newest.
+    /// Cuts or summarises all turns before one of the newest.
     fn compact(&mut self, agent: AgentId, keep: usize, text: Option<&Text>) {
         let Some(head) = self.oracle.head(agent) else {
             return;
@@ -318,7 +318,7 @@ impl History {
     }
 }
 
-/// The element that stands so far back, counted round and round.
+/// Returns the element at `index` from the end, modulo the length.
 pub(super) fn back<T: Clone>(all: &[T], index: usize) -> Option<T> {
     let back = index.checked_rem(all.len())?;
     all.iter().nth_back(back).cloned()

@@ -1,4 +1,4 @@
-//! Playing what models and tools say: responses, results, and rows that are wrong.
+//! Player of responses, results and bad rows.
 
 use ikigai_core::data::{
     AssistantData, Opaque, StoredThinking, Tagged, ToolCallData, ToolResultData, Via,
@@ -14,7 +14,7 @@ use super::history::{History, back};
 use super::text::{CallId, Hanging, OWN, Owner, Text};
 
 impl History {
-    /// Writes a response and the results of its calls, as far as they come.
+    /// Writes a response and results of its calls, as far as there are any.
     pub(super) fn respond(&mut self, agent: AgentId, reply: &GeneratedReply) {
         let number = self.responses.entry(agent).or_default();
         *number += 1;
@@ -85,7 +85,7 @@ impl History {
         }
     }
 
-    /// Writes one more block of the newest response, if nobody spoke since and nothing bent.
+    /// Writes one more block of the newest response, if no message or bend followed it.
     pub(super) fn go_on(&mut self, agent: AgentId, piece: &ReplyBlock) {
         let Some(head) = self.oracle.head(agent) else {
             return;
@@ -106,7 +106,7 @@ impl History {
         }
     }
 
-    /// Writes a result for any call there is, or for none.
+    /// Writes a result for any existing call, or for none.
     pub(super) fn answer(&mut self, agent: AgentId, answer: &LateResult) {
         let call = answer.call.and_then(|call| back(&self.calls, call));
         let id = call.as_ref().map_or("orphan", |(_, id)| id.as_str());
@@ -124,7 +124,7 @@ impl History {
         self.append(agent, vec![Event::ToolResult { shown: None, data }]);
     }
 
-    /// Writes a rewind that goes nowhere.
+    /// Writes a rewind without a valid target.
     pub(super) fn rewind_badly(&mut self, agent: AgentId, target: &BadTarget, via: Via) {
         let Some(newest) = self.oracle.head(agent) else {
             return;
@@ -161,7 +161,7 @@ impl History {
                 content,
                 data,
             } => {
-                // A first row that is a fork makes a child of an agent that nobody forked.
+                // A fork as first row would make a child of an agent without a parent.
                 if *kind == "fork" && self.oracle.head(agent).is_none() {
                     return;
                 }

@@ -1,4 +1,4 @@
-//! One answer, spelled in each dialect as a stream of events.
+//! Encodes one response in each dialect as a stream of events.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,7 +8,7 @@ use super::MockAnswer;
 use super::cache::CacheUse;
 use crate::wire::WireDialect;
 
-/// Ids are different in all answers of a test run, as those of real servers are.
+/// Ids differ in all responses of a test run, as those of real servers do.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 /// Tokens of a request, as its server counts them.
@@ -19,7 +19,7 @@ pub(super) struct MockUsage {
     pub(super) cached: Option<CacheUse>,
 }
 
-/// What is sent, one part after the other. An answer that stalls lacks its end.
+/// Returns the parts of the stream, in order. A response that stalls lacks its end.
 pub(super) fn parts(spoken: WireDialect, said: &MockAnswer, usage: MockUsage) -> Vec<String> {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let answer = EncodedAnswer {
@@ -50,7 +50,7 @@ fn tokens_of(said: &MockAnswer) -> usize {
     1 + (spoken + called) / 4
 }
 
-/// The parts of a stream, and what ends it.
+/// Parts of a stream, and its end.
 type Parts = (Vec<String>, Vec<String>);
 
 struct EncodedAnswer<'a> {
@@ -70,7 +70,7 @@ fn event(value: &Value) -> String {
     format!("event: {name}\ndata: {value}\n\n")
 }
 
-/// A text in two halves, so that it streams.
+/// Splits a text into halves, so that it streams.
 fn halves(text: &str) -> [&str; 2] {
     let middle = text.len() / 2;
     let middle = (middle..=text.len()).find(|at| text.is_char_boundary(*at));

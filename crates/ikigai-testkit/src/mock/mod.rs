@@ -30,7 +30,7 @@ pub struct MockAnswer {
     pub content: Option<String>,
     /// Calls: names, and arguments as JSON.
     pub calls: Vec<(String, String)>,
-    /// Status and body of a failure, sent instead.
+    /// Status and message of a failure, sent instead.
     pub failure: Option<(u16, String)>,
     /// True if the response never ends.
     pub stalls: bool,

@@ -1,5 +1,6 @@
-//! What is read off a path: who answers whom, whether a turn goes on, whether there is something
-//! to answer. Each function follows the words of its requirement and nothing else.
+//! Oracle of turns, pairing and requests, read off a path.
+//!
+//! Each function follows the words of its requirement and nothing else.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +10,7 @@ use serde_json::Value;
 
 use super::{Oracle, object, reference};
 
-/// One thing that a request says.
+/// One part of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RequestPart {
     User,
@@ -18,11 +19,11 @@ enum RequestPart {
     Response { speaks: bool, calls: bool },
 }
 
-/// Who a row of a response belongs with: its agent and its number.
+/// Agent and number of the response that a row belongs to.
 type ReadingKey = (AgentId, Option<u64>);
 
 impl Oracle {
-    /// The message of a row, if it is one.
+    /// Returns the message of a row, if it is one.
     fn part(&self, at: RowRef) -> Option<Part> {
         match load(self.row(at)) {
             Ok(Loaded::Message(part)) => Some(part),
@@ -34,7 +35,7 @@ impl Oracle {
         self.row(at).kind.read_as()
     }
 
-    /// E7b, literally: whether the agent is busy at the end of this path.
+    /// Returns true if the agent is busy at the end of this path: E7b, literally.
     pub fn is_busy(&self, path: &[RowRef]) -> bool {
         let mut busy = false;
         for (index, at) in path.iter().enumerate() {
@@ -61,8 +62,9 @@ impl Oracle {
         busy
     }
 
-    /// Says whether the response of the last row of this path has calls: rows of its agent with
-    /// its number or, in older rows, neighbours without one.
+    /// Returns true if the response of the last row of this path has calls.
+    ///
+    /// Its rows are those of its agent with its number or, in older logs, neighbours without one.
     fn response_has_calls(&self, path: &[RowRef]) -> bool {
         let key_of = |at: RowRef| {
             let assistant = |part: &Part| part.message.role == Role::Assistant;
@@ -82,7 +84,7 @@ impl Oracle {
         same.any(|at| self.kind(*at) == Some(Kind::ToolCall) && key_of(*at) == last)
     }
 
-    /// The rows of a path with which turns begin: `user` rows written while the agent was idle.
+    /// Returns the rows of a path that begin turns: `user` rows written while the agent was idle.
     pub fn turn_starts(&self, path: &[RowRef]) -> Vec<usize> {
         let is_user = |at: RowRef| self.kind(at) == Some(Kind::User) && !self.is_bad(at);
         let starts = path.iter().enumerate().filter(|(index, at)| {
@@ -92,7 +94,7 @@ impl Oracle {
         starts.map(|(index, _)| index).collect()
     }
 
-    /// N1b: the calls of a path with the results that answer them.
+    /// Returns the calls of a path with their results: N1b.
     pub fn answers(&self, path: &[RowRef]) -> HashMap<RowRef, Option<RowRef>> {
         let mut calls: Vec<(RowRef, String, Option<RowRef>)> = Vec::new();
         for at in path {
@@ -115,7 +117,7 @@ impl Oracle {
         calls.into_iter().map(|(call, _, by)| (call, by)).collect()
     }
 
-    /// Says whether a call of the last response of a path has no result.
+    /// Returns true if a call of the last response of a path has no result.
     pub fn last_response_is_open(&self, path: &[RowRef]) -> bool {
         let keys = path.iter().map(|at| {
             let part = self.part(*at)?;
@@ -132,7 +134,7 @@ impl Oracle {
         of_last.any(|(at, _)| answers.get(at) == Some(&None))
     }
 
-    /// The summaries of a path that were not taken back, with the places that they cover.
+    /// Returns the indices that summaries in force cover, with the summaries.
     fn covers(&self, path: &[RowRef]) -> HashMap<usize, RowRef> {
         let place: HashMap<_, _> = path.iter().enumerate().map(|(i, at)| (*at, i)).collect();
         let mut active: Vec<(RowRef, usize, usize)> = Vec::new();
@@ -144,7 +146,7 @@ impl Oracle {
             if let Some(undone) = reference(data.get("undo")) {
                 active.retain(|(summary, ..)| *summary != undone);
             } else if data.contains_key("elide") && !self.says_something(*at) {
-                // It replaces nothing.
+                // An elision replaces nothing.
             } else if let (Some(from), Some(to)) =
                 (reference(data.get("from")), reference(data.get("to")))
             {
@@ -165,7 +167,7 @@ impl Oracle {
         !text.trim().is_empty()
     }
 
-    /// The places of the user's own messages that a summary keeps, of those that it covers.
+    /// Returns the indices of the user's own messages that a summary keeps, among those it covers.
     fn kept(
         &self,
         path: &[RowRef],
@@ -193,7 +195,7 @@ impl Oracle {
         (first..path.len()).filter(is_kept).collect()
     }
 
-    /// Says whether a request made of this path ends with something that is to be answered.
+    /// Returns true if a request of this path ends with something to answer.
     pub fn can_be_answered(&self, path: &[RowRef]) -> bool {
         let said = self.said(path);
         let begins = |said: &RequestPart| matches!(said, RequestPart::User | RequestPart::Summary);
@@ -209,8 +211,9 @@ impl Oracle {
         }
     }
 
-    /// What stands in a request in the user's name, oldest first: messages, and summaries in the
-    /// place of what they cover.
+    /// Returns the texts of a request in the user's role, oldest first.
+    ///
+    /// These are messages, and summaries in place of the rows that they cover.
     pub fn in_the_users_name(&self, path: &[RowRef]) -> Vec<String> {
         let covers = self.covers(path);
         let mut texts = Vec::new();
@@ -287,7 +290,7 @@ impl Oracle {
     }
 }
 
-/// What a response is with one row more.
+/// Returns a response with one more row.
 fn with(before: Option<RequestPart>, part: &Part, left_out: bool) -> RequestPart {
     let (mut speaks_so_far, mut calls_so_far) = match before {
         Some(RequestPart::Response { speaks, calls }) => (speaks, calls),
@@ -309,7 +312,7 @@ fn speaks(part: &Part) -> bool {
     matches!(part.message.blocks.last(), Some(Block::Text { text }) if !text.trim().is_empty())
 }
 
-/// The rows that an error names, if it names any.
+/// Returns the rows that an error names, if it names any.
 fn omitted(value: Option<&Value>) -> Option<Vec<RowRef>> {
     let named = value?.as_array()?.iter();
     named.map(|value| reference(Some(value))).collect()

@@ -1,5 +1,4 @@
-//! The history of a generated store: turns with tools as a model makes them, and control rows
-//! between them.
+//! History of a generated store: turns with tools, and control rows between them.
 
 use ikigai_core::data::{Amounts, SystemOrigin, UsageData, Via};
 use ikigai_core::{AgentId, Event, RowRef, Seq};
@@ -31,7 +30,7 @@ pub(super) struct TurnGenerator {
     left: Option<Left>,
 }
 
-/// A branch that the newest rewind has left.
+/// A branch that the newest rewind abandoned.
 struct Left {
     /// Number of turns that it shares.
     shared: usize,
@@ -56,7 +55,7 @@ impl TurnGenerator {
         }
     }
 
-    /// The events that follow `head`: a control row if one is due, else a turn.
+    /// Returns the events after `head`: a control row if one is due, else a turn.
     pub(super) fn next(&mut self, head: Seq) -> Vec<Event> {
         let events = if head == Seq(0) {
             self.made = 2;
@@ -88,7 +87,7 @@ impl TurnGenerator {
     }
 
     fn control_row(&mut self, head: Seq) -> Event {
-        // An agent that bends its path all the time does hardly anything else.
+        // An agent that rewinds all the time does hardly anything else.
         let bent = self.control * 20 > self.rows;
         match (self.made % 10, bent) {
             (0 | 3, false) | (0 | 2 | 4 | 6, true) => self.rewind(head),
@@ -118,7 +117,7 @@ impl TurnGenerator {
         RowRef::new(self.agent, seq)
     }
 
-    /// Leaves the last one to three turns.
+    /// Rewinds one to three turns.
     fn rewind(&mut self, head: Seq) -> Event {
         let gone = 1 + self.below(3);
         let Some(shared) = self.turns.len().checked_sub(gone).filter(|it| *it > 0) else {
@@ -135,7 +134,7 @@ impl TurnGenerator {
         Event::rewind(target, self.at(head), Via::Undo)
     }
 
-    /// Returns to the branch that was left last.
+    /// Returns to the branch that was abandoned last.
     fn go_back(&mut self, head: Seq) -> Event {
         let Some(left) = self.left.take() else {
             return self.mark();
@@ -165,7 +164,7 @@ impl TurnGenerator {
         Event::set(command, set)
     }
 
-    /// Sums up a few turns that are not the newest.
+    /// Summarises a few turns that are not the newest.
     fn summary(&self) -> Event {
         match self.turns.as_slice() {
             [.., from, _, to, _, _, _] => {
@@ -175,7 +174,7 @@ impl TurnGenerator {
         }
     }
 
-    /// A question, some tool calls, an answer and what it cost.
+    /// Makes a turn: a question, some tool calls, an answer and its usage.
     fn turn(&mut self, head: Seq) -> Vec<Event> {
         let mut turn = vec![Event::user(self.text(350))];
         for _ in 0..=self.below(3) {

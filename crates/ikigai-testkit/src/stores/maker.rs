@@ -1,4 +1,4 @@
-//! Making a store, on either engine: the same rows in the same commits.
+//! Generator of stores, on either engine: the same rows in the same commits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const ROWS_PER_BATCH: usize = 4000;
 /// Timeout of one such commit: on a busy disk SQLite may have to write out its log first.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// Makes a store.
+/// Generator of a store.
 pub(super) struct Maker {
     sample: Sample,
     store: Arc<dyn Log>,
@@ -48,8 +48,7 @@ impl Maker {
             stored: Seq(0),
             waiting: Vec::new(),
             snapshots: Vec::new(),
-            // Begun in the middle, so that at the end there are as many since the newest snapshot
-            // as on average.
+            // Started in the middle, so that at the end the newest snapshot has an average age.
             control_since: CONTROL_ROWS_PER_SNAPSHOT / 2,
             children: 0,
         }

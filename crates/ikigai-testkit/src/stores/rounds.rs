@@ -1,8 +1,8 @@
-//! Comparison of cases that take turns in one run, so that all see the same machine.
+//! Comparison of cases that take turns in one run, under the same conditions.
 
 use std::time::Duration;
 
-/// One of several things that are measured in turns.
+/// One of several cases that are measured in turns.
 pub struct Case<'a> {
     /// Name in the table.
     pub name: String,
@@ -11,7 +11,7 @@ pub struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    /// Something to measure.
+    /// Makes a case.
     pub fn new(name: &impl ToString, once: impl FnMut() -> Duration + 'a) -> Self {
         Self {
             name: name.to_string(),
@@ -26,12 +26,13 @@ pub struct Figures(Vec<Measured>);
 struct Measured {
     name: String,
     median: Duration,
-    /// A tenth was faster than this: what it costs when nothing comes between.
+    /// Lowest decile: the cost without interference.
     low: Duration,
 }
 
-/// Measures each case once a round, each round beginning with another one. The first tenth of the
-/// rounds warms up and is not counted.
+/// Measures each case once a round, starting each round with another one.
+///
+/// The first tenth of the rounds warms up and is not counted.
 pub fn rounds(count: usize, mut cases: Vec<Case<'_>>) -> Figures {
     let warming = count / 10 + 1;
     let mut times = vec![Vec::with_capacity(count); cases.len()];
@@ -61,12 +62,12 @@ impl Figures {
         self.0.iter().find(|it| it.name == name).unwrap()
     }
 
-    /// The median of a case.
+    /// Returns the median of a case.
     pub fn median(&self, name: &impl ToString) -> Duration {
         self.of(name).median
     }
 
-    /// Ratio of the medians of two cases.
+    /// Returns the ratio of the medians of two cases.
     pub fn ratio(&self, one: &impl ToString, other: &impl ToString) -> f64 {
         self.of(one).median.as_secs_f64() / self.of(other).median.as_secs_f64()
     }
@@ -83,7 +84,7 @@ impl Figures {
         println!("| fastest tenth, µs | {} |", cells(&|it| in_micros(it.low)));
     }
 
-    /// Prints the ratio of two cases beside its target, and whether it is met by the medians.
+    /// Prints the ratio of two cases with its target, and if the medians meet it.
     pub fn judge(&self, what: &str, one: &impl ToString, other: &impl ToString, most: f64) {
         let low = self.of(one).low.as_secs_f64() / self.of(other).low.as_secs_f64();
         let (one_name, other_name) = (one.to_string(), other.to_string());
@@ -96,7 +97,7 @@ fn in_micros(time: Duration) -> String {
     format!("{:.0}", time.as_secs_f64() * 1e6)
 }
 
-/// Prints a figure beside its target, and whether it is met.
+/// Prints a figure with its target, and if it is met.
 #[expect(clippy::print_stdout, reason = "it is what a bench is run for")]
 pub fn judge(what: &str, figure: f64, most: f64, unit: &str) {
     let verdict = if figure <= most { "PASS" } else { "over" };

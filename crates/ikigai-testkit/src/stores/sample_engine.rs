@@ -10,7 +10,7 @@ use ikigai_store::{postgres, sqlite};
 use super::{directory, remove_database};
 use crate::postgres::{PgServer, QueryRows};
 
-/// The engine of a generated store.
+/// Engine of a generated store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleEngine {
     /// A file.
@@ -23,7 +23,7 @@ impl SampleEngine {
     /// All engines.
     pub const ALL: [Self; 2] = [Self::Sqlite, Self::Postgres];
 
-    /// SQL of the schema.
+    /// Returns the SQL of the schema.
     pub(super) fn migrations(self) -> String {
         match self {
             Self::Sqlite => sqlite::MIGRATIONS.concat(),
@@ -31,7 +31,7 @@ impl SampleEngine {
         }
     }
 
-    /// Directory of its samples and their stamps.
+    /// Returns the directory of its samples and their stamps.
     pub(super) fn directory(self) -> PathBuf {
         match self {
             Self::Sqlite => directory(),
@@ -39,7 +39,7 @@ impl SampleEngine {
         }
     }
 
-    /// Path or URL of the sample of that name.
+    /// Returns path or URL of the sample of that name.
     pub(super) fn place(self, name: &str) -> String {
         match self {
             Self::Sqlite => file(name).to_str().unwrap().to_owned(),
@@ -69,7 +69,7 @@ impl SampleEngine {
         match self {
             Self::Sqlite => {
                 fs::copy(file(from), file(to)).unwrap();
-                // The next measurement must not pay for writing the copy out.
+                // The next measurement must not pay for writing the copy to disk.
                 fs::File::open(file(to)).unwrap().sync_all().unwrap();
             }
             Self::Postgres => {
@@ -116,7 +116,7 @@ pub(super) fn sql(name: &str, statements: &str) -> QueryRows {
     server().sql(&database(name), statements)
 }
 
-/// The server for samples, with the default durability that tests switch off.
+/// Returns the server for samples, with the default durability that tests switch off.
 pub fn server() -> &'static PgServer {
     static SERVER: OnceLock<PgServer> = OnceLock::new();
     let settings = [

@@ -1,4 +1,4 @@
-//! What OpenAI Chat Completions and its strictest servers refuse.
+//! Rules of OpenAI Chat Completions and its strictest servers.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::tools::{check_name, check_schema, object_text, text};
 use super::{blank, fields, list};
 
-/// Fields that a request may have. Sampling is refused by models that reason.
+/// Fields that a request may have. Reasoning models refuse sampling.
 const FIELDS: [&str; 10] = [
     "max_completion_tokens",
     "max_tokens",
@@ -21,7 +21,7 @@ const FIELDS: [&str; 10] = [
     "tools",
 ];
 
-/// Checks the body of a request; the error says which part breaks which rule.
+/// Checks the body of a request; the error names the part and the rule that it violates.
 pub fn check(body: &Value) -> Result<(), String> {
     fields(body, &FIELDS)?;
     let has = |field: &str| body.get(field).is_some();
@@ -41,8 +41,9 @@ pub fn check(body: &Value) -> Result<(), String> {
     check_messages(list(body, "messages")?)
 }
 
-/// Checks what templates with strict roles demand beyond that: one speaks after the other, and the
-/// model after a result.
+/// Checks the additional rules of templates with strict roles.
+///
+/// User and assistant alternate, and the assistant follows a result.
 pub fn check_turns(body: &Value) -> Result<(), String> {
     let messages = list(body, "messages")?;
     for (index, pair) in messages.windows(2).enumerate() {
@@ -89,7 +90,7 @@ fn check_tools(tools: &[Value]) -> Result<(), String> {
 }
 
 fn check_messages(messages: &[Value]) -> Result<(), String> {
-    // The calls of the last assistant message that have no result.
+    // Calls of the last assistant message that have no result.
     let mut open: Vec<&str> = Vec::new();
     let mut ids = HashSet::new();
     for (index, message) in messages.iter().enumerate() {

@@ -6,8 +6,7 @@ use serde_json::Value;
 
 use super::{blank, fields, is_name, list, object, text};
 
-/// Checks the body of a request by the rules that hold for every model; the error says what breaks
-/// which rule.
+/// Checks the body of a request by the rules of every model; the error names the violation.
 pub fn check(body: &Value) -> Result<(), String> {
     let known = [
         "systemInstruction",
@@ -33,8 +32,9 @@ pub fn check(body: &Value) -> Result<(), String> {
     check_contents(list(body, "contents")?)
 }
 
-/// Checks what models from the third generation on demand besides: in the current turn, the first
-/// call of each step is signed.
+/// Checks the additional rule of models from the third generation on.
+///
+/// In the current turn, the first call of each step is signed.
 pub fn check_signatures(body: &Value) -> Result<(), String> {
     let contents = list(body, "contents")?;
     let said = |content: &Value| {
@@ -139,7 +139,7 @@ fn check_contents(contents: &[Value]) -> Result<(), String> {
     }
 }
 
-/// A content of the user has either texts or the responses to all open calls, in their order.
+/// Checks a content of the user: texts, or the responses to all open calls in order.
 fn check_user(parts: &[Value], open: &[UnansweredCall<'_>]) -> Result<(), String> {
     let mut answered = Vec::new();
     for part in parts {

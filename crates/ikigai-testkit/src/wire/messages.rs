@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::{blank, fields, is_name, list, object, text};
 
-/// How many cache marks a request may have.
+/// Largest number of cache marks in a request.
 const MOST_MARKS: usize = 4;
 
-/// Checks the body of a request; the error says what breaks which rule.
+/// Checks the body of a request; the error names the violation.
 pub fn check(body: &Value) -> Result<(), String> {
     let known = [
         "model",
@@ -91,7 +91,7 @@ fn check_thinking(body: &Value) -> Result<(), String> {
     }
 }
 
-/// Says whether the request goes on with results of a turn that did not begin with thinking.
+/// Returns true if the request continues with results a turn that did not begin with thinking.
 fn goes_on_without_thinking(body: &Value) -> bool {
     let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
     let [.., asked, last] = messages else {
@@ -119,11 +119,11 @@ fn check_system(body: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Says whether there are tools.
+/// Checks the tools; returns true if there are any.
 fn check_tools(body: &Value) -> Result<bool, String> {
     if let Some(choice) = body.get("tool_choice") {
         fields(choice, &["type"])?;
-        // The other two are refused by the newest models and beside thinking.
+        // The other two are refused by the newest models and with thinking.
         if !["auto", "none"].contains(&text(choice, "type")?) {
             return Err("a call is demanded".to_owned());
         }
@@ -156,7 +156,7 @@ fn check_tools(body: &Value) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Says whether there are calls.
+/// Checks the messages; returns true if there are calls.
 fn check_messages(messages: &[Value]) -> Result<bool, String> {
     let mut ids = HashSet::new();
     let mut open: Vec<&str> = Vec::new();
@@ -176,7 +176,7 @@ fn check_messages(messages: &[Value]) -> Result<bool, String> {
     Ok(!ids.is_empty())
 }
 
-/// Checks a message after one with the calls `open`; the calls that it makes itself.
+/// Checks a message after one with the calls `open`; returns its own calls.
 fn check_message<'a>(
     message: &'a Value,
     role: &str,
@@ -296,7 +296,7 @@ fn count_marks(value: &Value) -> usize {
     }
 }
 
-/// A body without its cache marks.
+/// Returns a body without its cache marks.
 pub fn unmarked(body: &Value) -> Value {
     match body {
         Value::Array(values) => values.iter().map(unmarked).collect(),

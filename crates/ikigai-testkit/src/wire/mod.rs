@@ -1,4 +1,4 @@
-//! The request checkers: the published rules of each dialect, applied to the body of a request.
+//! Request checkers: the published rules of each dialect, applied to the body of a request.
 
 pub mod chat;
 pub mod gemini;
@@ -39,14 +39,14 @@ impl WireDialect {
     }
 }
 
-/// Refuses fields that are not known: a provider may, and we send nothing by accident.
+/// Refuses unknown fields: a provider may, and nothing should be sent by accident.
 fn fields(value: &Value, known: &[&str]) -> Result<(), String> {
     let object = value.as_object().ok_or(format!("{value} is no object"))?;
     let stranger = object.keys().find(|key| !known.contains(&key.as_str()));
     stranger.map_or(Ok(()), |key| Err(format!("there is no field `{key}`")))
 }
 
-/// A field that is a list with something in it.
+/// Returns a field that must be a list with at least one element.
 fn list<'a>(value: &'a Value, field: &str) -> Result<&'a [Value], String> {
     let list = value.get(field).and_then(Value::as_array);
     let list = list.filter(|list| !list.is_empty());
@@ -54,13 +54,13 @@ fn list<'a>(value: &'a Value, field: &str) -> Result<&'a [Value], String> {
     Ok(list)
 }
 
-/// A field that is a text.
+/// Returns a field that must be a text.
 fn text<'a>(value: &'a Value, field: &str) -> Result<&'a str, String> {
     let text = value.get(field).and_then(Value::as_str);
     text.ok_or(format!("`{field}` is no text"))
 }
 
-/// A field that is an object.
+/// Returns a field that must be an object.
 fn object<'a>(value: &'a Value, field: &str) -> Result<&'a Value, String> {
     let object = value.get(field).filter(|object| object.is_object());
     object.ok_or(format!("`{field}` is no object"))
@@ -70,7 +70,7 @@ fn blank(text: &str) -> bool {
     text.trim().is_empty()
 }
 
-/// Says whether every provider takes it as the name of a tool or the id of a call.
+/// Returns true if every provider accepts it as a tool name or call id.
 fn is_name(name: &str) -> bool {
     let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     (1..=64).contains(&name.len()) && name.chars().all(legal)

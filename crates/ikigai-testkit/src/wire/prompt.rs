@@ -1,4 +1,4 @@
-//! The prompt in the body of a request: system, tools and conversation, whatever the dialect.
+//! Prompt in the body of a request, for all dialects: system, tools and conversation.
 
 use serde_json::{Value, json};
 
@@ -14,14 +14,14 @@ pub enum PromptBlock {
     Assistant(String),
     /// A call: the tool, and its arguments as JSON.
     Call(String, String),
-    /// The result of a call; `error: ` before it if the dialect marks failures so.
+    /// The result of a call, with the prefix `error: ` if the dialect marks failures so.
     Result(String),
 }
 
 /// The prompt of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prompt {
-    /// The system slot.
+    /// The system prompt.
     pub system: String,
     /// Tools and tool choice, as sent.
     pub tools: String,
@@ -46,7 +46,7 @@ impl Prompt {
         prompt
     }
 
-    /// The results of calls, oldest first.
+    /// Returns the results of calls, oldest first.
     pub fn results(&self) -> impl Iterator<Item = &str> {
         self.blocks.iter().filter_map(|block| match block {
             PromptBlock::Result(text) => Some(text.as_str()),
@@ -54,7 +54,7 @@ impl Prompt {
         })
     }
 
-    /// The texts in the user's role, oldest first.
+    /// Returns the texts in the user's role, oldest first.
     pub fn user_texts(&self) -> impl Iterator<Item = &str> {
         self.blocks.iter().filter_map(|block| match block {
             PromptBlock::User(text) => Some(text.as_str()),
@@ -62,7 +62,7 @@ impl Prompt {
         })
     }
 
-    /// All texts, results included, oldest first.
+    /// Returns all texts, results included, oldest first.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         self.blocks.iter().filter_map(|block| match block {
             PromptBlock::User(text) | PromptBlock::Assistant(text) | PromptBlock::Result(text) => {
@@ -174,8 +174,9 @@ impl Prompt {
     }
 }
 
-/// The parts of a request in the order in which a model reads them: tools, system, blocks of the
-/// conversation. Each is as it was sent, without the cache marks of Anthropic, which move.
+/// Returns the parts of a request in the model's reading order: tools, system, blocks.
+///
+/// Each is as sent, without the cache marks of Anthropic, which move.
 pub fn prompt_parts(spoken: WireDialect, body: &Value) -> Vec<String> {
     let mut parts = vec![tools_part(spoken, body)];
     match spoken {
@@ -197,7 +198,7 @@ pub fn prompt_parts(spoken: WireDialect, body: &Value) -> Vec<String> {
     parts
 }
 
-/// Says of each of the [`prompt_parts`] of a request to Anthropic whether it ends in a cache mark.
+/// Returns for each of the [`prompt_parts`] of a request to Anthropic if it has a cache mark.
 pub(crate) fn is_marked(body: &Value) -> Vec<bool> {
     let is_marked = |value: &Value| value.get("cache_control").is_some();
     let mut marks = vec![

@@ -1,4 +1,4 @@
-//! Requests that follow each other, for what must stay the same between them.
+//! Successive requests, to check what must stay the same between them.
 
 use ikigai_core::{Budget, Kind, Request, RowRef, Seq, Target, project};
 use ikigai_store::Agent;
@@ -6,9 +6,10 @@ use ikigai_store::Agent;
 use crate::block_on;
 use crate::generate::History;
 
-/// The pairs of requests that the agents of a history would send one after the other to a target:
-/// with no control row but a mark between them, and none sent while a call of the last response
-/// can still get its result.
+/// Returns the pairs of successive requests that the agents of a history would send.
+///
+/// There is no control row but a mark between them, and none is sent while a call of the last
+/// response can still get its result.
 pub fn successive_requests(history: &History, target: &Target) -> Vec<(Request, Request)> {
     let heads = history.heads().into_iter();
     heads

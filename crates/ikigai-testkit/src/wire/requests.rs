@@ -1,4 +1,4 @@
-//! The requests that random histories make.
+//! Requests of random histories.
 
 use ikigai_core::{Budget, Request, Target, project};
 use ikigai_store::Agent;
@@ -6,8 +6,10 @@ use ikigai_store::Agent;
 use crate::block_on;
 use crate::generate::History;
 
-/// The requests that some prefixes of a history make for a target, each at a row that a number of
-/// `picks` chooses, counted back from the newest. Prefixes with nothing to answer make none.
+/// Returns the requests that some prefixes of a history make for a target.
+///
+/// Each number of `picks` chooses a row, counted back from the newest. Prefixes with nothing to
+/// answer make none.
 pub fn requests_of(history: &History, picks: &[usize], target: &Target) -> Vec<Request> {
     let rows = history.rows();
     let places = picks.iter().filter_map(|pick| pick.checked_rem(rows.len()));

@@ -1,4 +1,4 @@
-//! What OpenAI Responses refuses.
+//! Rules of OpenAI Responses.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::tools::{check_name, check_schema, object_text, text};
 use super::{blank, fields, list};
 
-/// Fields that a request may have. Sampling is refused by models that reason.
+/// Fields that a request may have. Reasoning models refuse sampling.
 const FIELDS: [&str; 10] = [
     "include",
     "input",
@@ -23,7 +23,7 @@ const FIELDS: [&str; 10] = [
 
 const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
-/// Checks the body of a request; the error says which part breaks which rule.
+/// Checks the body of a request; the error names the part and the rule that it violates.
 pub fn check(body: &Value) -> Result<(), String> {
     fields(body, &FIELDS)?;
     let has = |field: &str| body.get(field).is_some();
@@ -78,14 +78,14 @@ fn check_tools(tools: &[Value]) -> Result<(), String> {
     Ok(())
 }
 
-/// What has come of the input so far.
+/// State of the check of the input.
 #[derive(Default)]
 struct InputState<'a> {
-    /// Calls that have no output.
+    /// Calls without an output.
     open: HashSet<&'a str>,
     calls: HashSet<&'a str>,
     ids: HashSet<&'a str>,
-    /// The item before is reasoning.
+    /// True if the previous item is reasoning.
     reasons: bool,
 }
 
