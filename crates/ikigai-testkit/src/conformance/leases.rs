@@ -123,7 +123,7 @@ pub(super) async fn only_fork_and_kill_rows_need_no_lease(rig: &dyn Rig) {
 
 /// N5a: the lease of a living holder is refused, and the refusal names the holder.
 ///
-/// That of a dead one is taken over at once, with the next epoch.
+/// The lease of a dead one is taken over at once, with the next epoch.
 pub(super) async fn one_writer_per_agent_dead_owner_replaced_at_once(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let second = desk.second(rig);

@@ -31,7 +31,6 @@ pub(super) async fn insert_and_read_back_every_kind(rig: &dyn Rig) {
 }
 
 /// D4a: no name outside the enum, the legacy `tool` included, is a kind of new rows.
-///
 /// A row that breaks the rule of its kind is refused with its whole batch.
 pub(super) async fn insert_refuses_unknown_kind(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
@@ -56,7 +55,6 @@ pub(super) async fn insert_refuses_unknown_kind(rig: &dyn Rig) {
 }
 
 /// Rows of an older, newer or faulty program are read like all others.
-///
 /// The store returns their original kind names; loading judges them.
 pub(super) async fn foreign_rows_are_read_as_they_are(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
@@ -192,7 +190,6 @@ pub(super) async fn sequence_has_no_gaps(rig: &dyn Rig) {
 }
 
 /// Rows of one batch may alternate between agents.
-///
 /// Each log has them in the order of the batch, and the reply has their positions.
 pub(super) async fn rows_of_several_agents_keep_their_order(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
@@ -271,7 +268,6 @@ pub(super) async fn order_ignores_timestamps(rig: &dyn Rig) {
 }
 
 /// S3-16: a range has the rows after its start, up to and including its end.
-///
 /// As a span that is `from..=to`. It is read from either end, never with more rows than requested.
 pub(super) async fn range_start_exclusive_end_inclusive(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
@@ -314,7 +310,6 @@ pub(super) async fn range_start_exclusive_end_inclusive(rig: &dyn Rig) {
 }
 
 /// Rows of several spans, of one agent or more, come from one query, newest first.
-///
 /// There are never more than requested, and they end where a span has fewer rows than it should.
 pub(super) async fn rows_of_several_spans_come_in_one_go(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;

@@ -117,7 +117,7 @@ impl Mock {
 
     /// Starts a server with a prompt cache, whose responses a script makes.
     ///
-    /// Requests are not recorded: the script takes what it needs of them.
+    /// Requests are not recorded: the script can do so.
     pub fn play(script: impl FnMut(&MockRequest) -> MockAnswer + Send + 'static) -> Self {
         Self::with(MockState {
             script: Mutex::new(Some(Box::new(script))),
