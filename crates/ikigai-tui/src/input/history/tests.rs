@@ -11,7 +11,7 @@ fn typed(text: &str) -> Editor {
     editor
 }
 
-/// Every text that going back shows.
+/// All texts shown by going back.
 fn all(history: &mut InputHistory) -> Vec<String> {
     let mut editor = Editor::default();
     let mut seen = Vec::new();
