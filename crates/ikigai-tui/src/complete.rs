@@ -1,7 +1,7 @@
 //! List of completions below the input: its state, entries and selection.
 //!
-//! It does no I/O. The caller puts candidates into its [`CompletionContext`] and lists the directories that
-//! it requests.
+//! It does no I/O. The caller puts candidates into its [`CompletionContext`] and lists the
+//! directories that it requests.
 
 use std::ops::Range;
 

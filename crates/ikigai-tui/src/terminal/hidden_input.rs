@@ -6,7 +6,8 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-/// The terminal that hides input, and its modes before: an exit may leave no time to drop [`HiddenInput`].
+/// Terminal without echo, with its previous modes.
+/// An exit may leave no time to drop [`HiddenInput`].
 static HIDING: Mutex<Option<(OwnedFd, Termios)>> = Mutex::new(None);
 
 /// Echo is off until this is dropped.
