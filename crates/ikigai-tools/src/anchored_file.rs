@@ -54,7 +54,7 @@ pub(crate) struct AnchoredFile {
 }
 
 impl AnchoredFile {
-    /// Opens the directory of a file, by an absolute path that had no links when resolved.
+    /// Opens the directory of a file by its absolute path, resolved before.
     ///
     /// Fails with `ELOOP` if the path leads through a link.
     pub(crate) fn open(real: &Path, missing: MissingDirectories) -> io::Result<Self> {

@@ -83,7 +83,7 @@ impl Stamp {
     }
 }
 
-/// Opens a regular file for reading, by a path that had no links when it was resolved.
+/// Opens a regular file for reading, by a path resolved before.
 pub(crate) fn open(real: &Path) -> Result<(File, Metadata), FileError> {
     let file = AnchoredFile::open(real, MissingDirectories::Fail).map_err(FileError::of("read"))?;
     open_anchored(&file)
@@ -139,7 +139,7 @@ impl FileSnapshot {
     }
 }
 
-/// Reads a file that may be missing, by a path that had no links when it was resolved.
+/// Reads a file that may be missing, by a path resolved before.
 pub(crate) fn find(real: &Path) -> Result<FileSnapshot, FileError> {
     let (file, metadata) = match open(real) {
         Ok(opened) => opened,
@@ -214,7 +214,7 @@ pub(crate) fn missing(name: &str, real: &Path) -> Output {
     ))
 }
 
-/// Returns names in the directory of a missing file that are similar to it, best first.
+/// Returns similar names from the directory of a missing file, best first.
 fn similar_names(real: &Path) -> Vec<String> {
     const MOST_LOOKED_AT: usize = 2_000;
     let Ok(file) = AnchoredFile::open(real, MissingDirectories::Fail) else {

@@ -81,7 +81,7 @@ pub struct Prepared {
     pub run: Run,
 }
 
-/// Makes the exact effect of a call as text, empty if there is nothing to show.
+/// Makes the exact effect of a call as text; empty if there is none.
 ///
 /// An error is the output of a call that will fail. It may read files, so call it on a blocking
 /// thread.

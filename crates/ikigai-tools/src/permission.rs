@@ -167,7 +167,7 @@ fn writes_only_within(prepared: &Prepared, place: &Place) -> bool {
         && writes.iter().all(|path| is_within(path))
 }
 
-/// Returns true if a call writes to a guarded path, which needs approval in every mode.
+/// Returns true if a call writes to a guarded path; this always needs approval.
 fn writes_guarded(prepared: &Prepared) -> bool {
     let crate::Paths::Below(writes) = &prepared.touches.writes else {
         return false;
@@ -178,7 +178,7 @@ fn writes_guarded(prepared: &Prepared) -> bool {
     prepared.class == EffectClass::Write && writes.iter().any(leads_into_guarded)
 }
 
-/// Returns the call's pattern if a rule with it would allow the call, else an exact one.
+/// Returns the call's pattern if it suffices as a rule, else an exact one.
 ///
 /// So an answer *always* keeps the same question from coming again.
 fn sure_pattern(call: &RuleCall<'_>, prepared: &Prepared, permissions: &Permissions) -> String {

@@ -33,7 +33,7 @@ pub struct OwnDirectories {
 }
 
 impl OwnDirectories {
-    /// All of them. No tool may read or write below them, in any mode.
+    /// Returns all of them. No tool may read or write below them, in any mode.
     pub fn all(&self) -> impl Iterator<Item = &PathBuf> {
         let directories = [&self.configuration, &self.data, &self.state, &self.cache];
         directories.into_iter().flatten()

@@ -107,7 +107,7 @@ pub(crate) struct ScreenOrder {
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
 
-    /// Show this agent (name, id, or start of an id) instead of the one last used in this directory
+    /// Show this agent (name, id, or start of an id), not the one last used here
     #[arg(long, value_name = "AGENT", conflicts_with = "new")]
     pub(crate) agent: Option<String>,
 
@@ -205,8 +205,7 @@ pub(crate) struct RunOrder {
     #[arg(value_name = "PROMPT", required_unless_present_any = ["retry", "resume"])]
     pub(crate) prompt: Option<String>,
 
-    /// Send it to this agent (name, id, or start of an id) instead of the one last used in this
-    /// directory
+    /// Send it to this agent (name, id, or start of an id), not the one last used here
     #[arg(long, value_name = "AGENT", conflicts_with = "new")]
     pub(crate) agent: Option<String>,
 
@@ -245,7 +244,7 @@ pub(crate) struct RunOrder {
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout: Option<u64>,
 
-    /// Print every stored event of the turn as one line of JSON instead of the answer
+    /// Print every stored event of the turn as JSON instead of the answer
     #[arg(long)]
     pub(crate) json: bool,
 }

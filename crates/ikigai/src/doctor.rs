@@ -152,7 +152,7 @@ fn check_sandbox(config: &Config) -> Result<Finding> {
     })
 }
 
-/// Lists the tools, and those with errors.
+/// Lists usable and broken tools.
 fn check_tools(store: &StoreLocation, config: &Config) -> Result<Vec<Finding>> {
     let work = config.work();
     let hidden = tools::hidden(store, &work);

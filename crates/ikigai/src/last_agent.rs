@@ -18,7 +18,7 @@ const MOST_BYTES: u64 = 64 * 1024;
 /// File with the agent last used in one session of one store.
 pub(crate) struct LastAgent {
     file: PathBuf,
-    /// Store and session, so that a file of another pair is never read as this one.
+    /// Store and session; a file of another pair is ignored.
     key: String,
     /// Locked while the file is replaced.
     writing: Mutex<()>,

@@ -1,4 +1,4 @@
-//! The engine's environment on this machine, with the key that tags this user's grants.
+//! Engine environment of this machine, with the key that tags the user's grants.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -21,7 +21,7 @@ pub(crate) struct Machine {
     key: OnceLock<GrantKey>,
 }
 
-/// Path of the file that holds the key of this user on this machine.
+/// Returns the path of the file with this user's key.
 pub(crate) fn key_file() -> Option<PathBuf> {
     Some(config::state_home()?.join(KEY_FILE))
 }

@@ -1,4 +1,4 @@
-//! The async runtime of the program.
+//! Async runtime of the program.
 
 use anyhow::{Context, Result};
 use tokio::runtime::{Builder, Runtime};

@@ -239,7 +239,7 @@ fn stopped_or_failed(name: &str, stop: &CancellationToken, error: &io::Error) ->
     Output::failed(format!("`{name}` cannot be read: {error}"))
 }
 
-/// Reader that hashes the file as it reads, up to a limit, and can be cancelled.
+/// Cancellable reader that hashes the file up to a limit.
 struct HashedFile {
     file: File,
     hasher: Option<Sha256>,

@@ -259,7 +259,7 @@ struct MatchCounts {
     files: u64,
     /// Files that could not be searched.
     unread: u64,
-    /// First of those files, with the reason.
+    /// First file that could not be searched, with the reason.
     first_unread: Option<String>,
 }
 

@@ -34,7 +34,7 @@ const MOST_ITEMS: usize = 100;
 /// Longest item in bytes.
 const MOST_ITEM_BYTES: usize = 250;
 
-/// The call does no I/O.
+/// Time limit; the call does no I/O.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Path that no file can have.

@@ -1,4 +1,4 @@
-//! The built-in tools, one file each, with a line in [`all`] and in [`FACTS`].
+//! Built-in tools, one file each, with a line in [`all`] and in [`FACTS`].
 
 pub mod bash;
 mod change;

@@ -63,7 +63,7 @@ fn kept(bytes: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     Cow::Owned(collector.into_body())
 }
 
-/// Returns head and tail, with a line between them that explains how to see the rest.
+/// Returns head and tail, and between them a line about reading the rest.
 fn shortened(text: &str, hash: &str, most: usize) -> String {
     let half = (most - NOTE_BYTES) / 2;
     let head = &text[..end_of_head(text, half)];

@@ -121,7 +121,7 @@ impl Grant {
     }
 }
 
-/// HMAC-SHA256 of a message in parts (RFC 2104).
+/// Computes the HMAC-SHA256 of a message in parts (RFC 2104).
 pub(super) fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; KEY_BYTES] {
     let mut block = [0; BLOCK_BYTES];
     if key.len() > BLOCK_BYTES {

@@ -29,7 +29,7 @@ const HARMLESS: &[&str] = &[
 pub(super) struct Word {
     /// Text without quotes.
     pub(super) text: String,
-    /// True if the shell may expand it to file names, so that it can become anything.
+    /// True if the shell may expand it to file names, and so to anything.
     pub(super) expands: bool,
     /// True if a part of it was quoted.
     is_quoted: bool,

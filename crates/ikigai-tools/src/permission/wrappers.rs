@@ -9,7 +9,7 @@ use super::shell::Word;
 use crate::Place;
 use crate::paths::follow;
 
-/// Variables that change the reports of a program, and not the code it loads or runs.
+/// Variables that change a program's reports, and not its code.
 const VARIABLES: &[&str] = &[
     "CI",
     "CLICOLOR",

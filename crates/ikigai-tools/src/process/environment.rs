@@ -74,7 +74,7 @@ pub struct ChildEnvironment {
 }
 
 impl ChildEnvironment {
-    /// Also withholds these, such as the variables that hold configured keys.
+    /// Withholds these, too, such as variables with configured keys.
     #[must_use]
     pub fn withholding(mut self, names: impl IntoIterator<Item = String>) -> Self {
         self.withheld.extend(names);
@@ -98,7 +98,7 @@ impl ChildEnvironment {
         self
     }
 
-    /// Selects a child's variables from those of this process.
+    /// Selects a child's variables from the environment of this process.
     pub fn variables(&self) -> Vec<(OsString, OsString)> {
         self.select(std::env::vars_os())
     }

@@ -387,7 +387,7 @@ fn signal(process: &Process, signal: Signal) {
     }
 }
 
-/// Signals all processes of the group at once, even those being started.
+/// Signals all processes of the group at once, even starting ones.
 fn signal_group(main: Option<i32>, signal: Signal) {
     if let Some(main) = main.and_then(Pid::from_raw) {
         let _ = kill_process_group(main, signal);

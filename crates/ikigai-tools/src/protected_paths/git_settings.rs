@@ -160,11 +160,13 @@ pub(super) struct GitSetting {
     /// Written as `git config --list` prints it.
     pub(super) key: String,
     pub(super) value: String,
-    /// Bytes of the file from the name to the end of the value, without a line break.
+    /// Byte range from the name to the end of the value, without a line break.
     span: Range<usize>,
 }
 
 impl GitSetting {
+    /// Returns true if git runs a program because of it.
+    ///
     /// `submodule.NAME.update` is a strategy, unless a command follows an exclamation mark.
     fn runs_program(&self) -> bool {
         runs_program(&self.key)

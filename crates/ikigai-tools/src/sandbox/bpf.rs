@@ -12,7 +12,7 @@ const JUMP: u16 = 0x05;
 /// Listed calls that a branch of the search compares one by one.
 const LEAF_CALLS: usize = 3;
 
-/// One step of a program.
+/// Returns one step of a program.
 pub(super) fn step(code: u16, jt: u8, jf: u8, k: u32) -> sock_filter {
     sock_filter { code, jt, jf, k }
 }
@@ -87,7 +87,7 @@ pub(super) fn replace_return(mut program: BpfProgram, old: u32, new: u32) -> Bpf
     program
 }
 
-/// Operand of a jump at `index` to step `target`.
+/// Returns the operand of a jump at `index` to step `target`.
 fn distance(index: usize, target: usize) -> u32 {
     u32::try_from(target - index - 1).unwrap_or(u32::MAX)
 }

@@ -52,7 +52,7 @@ pub(super) const REFUSED: &[libc::c_long] = &[
 
 /// Calls refused to commands that only read.
 ///
-/// Landlock does not judge metadata, a filter cannot see which file is meant, and objects of System V
+/// Landlock does not judge metadata, a filter cannot see the file of a call, and System V objects
 /// and POSIX queues outlive the process that made them.
 pub(super) const REFUSED_WHEN_READING: &[libc::c_long] = &[
     #[cfg(target_arch = "x86_64")]

@@ -251,7 +251,7 @@ fn process_rules() -> Result<Rules, seccompiler::BackendError> {
     Ok(rules)
 }
 
-/// Number of the process that a call of [`process_rules`] names.
+/// Returns the number of the process that a call of [`process_rules`] names.
 pub(super) fn named_process(call: libc::c_int, arguments: &[u64; 6]) -> i32 {
     let by_kind = [libc::SYS_setpriority, libc::SYS_ioprio_set];
     let index = usize::from(by_kind.contains(&libc::c_long::from(call)));

@@ -74,14 +74,14 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// True if all directories that should be are mounted read-only.
+    /// Returns true if all requested directories are mounted read-only.
     pub(crate) fn has_mounts(&self) -> bool {
         self.has_mounts
     }
 
     /// Lets the thread that serves all runs answer this one's questions.
     ///
-    /// `is_of_run` says whether a process belongs to the same run as the caller.
+    /// `is_of_run` returns true if a process belongs to the same run as the caller.
     pub(crate) fn serve(
         self,
         is_of_run: impl Fn(i32) -> bool + Send + Sync + 'static,
@@ -94,7 +94,7 @@ impl Listener {
     }
 }
 
-/// Answers the questions of all runs, on one thread that starts with the first of them.
+/// Answers the questions of all runs, on one thread started on demand.
 struct Supervisor {
     epoll: OwnedFd,
     runs: Mutex<SupervisedRuns>,
@@ -304,7 +304,7 @@ mod system {
         message
     }
 
-    /// Next call that waits for an answer.
+    /// Receives the next call that waits for an answer.
     pub(super) fn receive_question(listener: &OwnedFd) -> Option<libc::seccomp_notif> {
         // SAFETY: all zeroes is a valid `seccomp_notif`, which the kernel demands and fills.
         unsafe {

@@ -55,7 +55,7 @@ impl RulesetPaths {
         }
     }
 
-    /// True if changes of the paths will be seen.
+    /// Returns true if changes of the paths will be noticed.
     fn can_be_cached(&self) -> bool {
         self.listed.iter().all(|(_, stamp)| stamp.is_some())
     }
@@ -113,7 +113,9 @@ pub(super) fn get(
 }
 
 impl RulesetCache {
-    /// True if no mount was made or removed since the last call, which opens the table if necessary.
+    /// Returns true if no mount was made or removed since the last call.
+    ///
+    /// Opens the mount table if necessary.
     fn are_mounts_same(&mut self) -> bool {
         let Some(mounts) = &self.mounts else {
             self.mounts = File::open("/proc/self/mountinfo").ok();

@@ -14,7 +14,7 @@ pub(crate) enum Content {
     Other(String),
 }
 
-/// Detects the kind of a body, by the server's type (in lower case) or its first bytes.
+/// Detects the kind of a body, by its type (in lower case) or first bytes.
 pub(crate) fn content(kind: &str, body: &[u8]) -> Content {
     let kind = kind.split(';').next().unwrap_or_default().trim();
     match kind {

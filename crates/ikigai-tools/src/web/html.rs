@@ -1,4 +1,4 @@
-//! Tokenizer of HTML. It accepts anything: whatever is not a tag is text.
+//! Tokenizer of HTML. It accepts anything: everything but tags is text.
 
 use super::entities::decoded;
 

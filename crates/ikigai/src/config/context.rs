@@ -52,7 +52,7 @@ struct NamedShare {
 }
 
 impl ContextSection {
-    /// Overrides the keys of this section by those of another.
+    /// Overrides the keys of this section by another section.
     pub(super) fn replaced_by(self, other: Self) -> Self {
         Self {
             shorten_at: other.shorten_at.or(self.shorten_at),

@@ -354,7 +354,7 @@ pub(crate) fn read_file<T: Default + DeserializeOwned>(path: &Path) -> Result<T>
     }
 }
 
-/// Returns keys of a project's file that are ignored because only the user may set them.
+/// Returns ignored keys of a project's file, which only the user may set.
 pub(crate) fn ignored_keys(file: &Path) -> Result<Vec<project::PlacedKey>> {
     match read_text(file)? {
         Some(text) => project::check(&text, file),

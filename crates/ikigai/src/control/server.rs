@@ -29,7 +29,7 @@ const LONGEST_REQUEST: usize = 1 << 20;
 /// Time for a client to send its request, and to read its answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Most bytes discarded of a request that is too long, so that its client reads the error.
+/// Most bytes discarded of an overlong request, so that its client gets the error.
 const LONGEST_REST: usize = 64 << 20;
 
 /// Most clients at a time.

@@ -35,7 +35,7 @@ use crate::run::question::Asker;
 use crate::run::show::{RunView, children};
 use crate::store_location::Here;
 
-/// Time for a stopped turn to store its end, part of the two seconds for leaving.
+/// Time for a stopped turn to store its end, within the exit deadline.
 const STOP_WITHIN: Duration = Duration::from_millis(1300);
 
 const NO_EXIT_THREAD: &str = "cannot start the thread that ends the program";

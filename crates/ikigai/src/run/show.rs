@@ -265,7 +265,7 @@ fn is_one_output() -> bool {
     io::stdout().is_terminal() || matches!(stats, (Ok(out), Ok(err)) if same(out, err))
 }
 
-/// Shows the rows of children as JSON, or a line for each call, answer and failure.
+/// Shows children's rows as JSON, or one line per call, answer and failure.
 pub(crate) fn children(json: bool, asker: Option<Arc<Asker>>) -> Observer {
     Arc::new(move |_, name, update| match update {
         UiEvent::Question(question) => {

@@ -15,7 +15,7 @@ fn checkouts(workdir: &Path) -> Vec<String> {
     found
 }
 
-/// True if the next search reads no directory.
+/// Returns true if the next search reads no directory.
 fn is_cached(workdir: &Path) -> bool {
     fn all(directory: &Directory) -> bool {
         directory.stamp.is_some() && directory.subdirectories.iter().all(all)

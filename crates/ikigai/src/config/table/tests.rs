@@ -91,7 +91,7 @@ fn file_with(path: &str, value: &str) -> String {
     )
 }
 
-/// Every key that is not open to projects is refused with its line, in each spelling.
+/// Keys that are closed to projects are refused with their line, in each spelling.
 #[test]
 fn a_project_cannot_set_what_the_table_refuses() {
     let home = tempfile::tempdir().unwrap();
