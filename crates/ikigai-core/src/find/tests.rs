@@ -1,4 +1,4 @@
-//! Splitting, comparing, and the line that is shown.
+//! Tests of word splitting, comparison and snippets.
 
 use super::{Searched, Snippet, Words, ends, searched, tokens};
 use crate::data::{BlobRef, CommandData, MarkData, ToolCallData, ToolResultData};

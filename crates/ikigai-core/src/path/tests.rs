@@ -1,4 +1,4 @@
-//! The lazy walk against the slow obvious one.
+//! Tests of the lazy walk against the oracle.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use crate::event::Event;
 use crate::ids::Micros;
 use crate::state::{AgentState, ApplyError, Change};
 
-/// No walk of these tests needs more steps; one that does is endless.
+/// Limit of steps in these tests; a walk with more is endless.
 const ENOUGH_STEPS: usize = 1_000;
 
-/// A log that answers what a path asks.
+/// A log that answers the queries of a path.
 #[derive(Default)]
 struct Log {
     rows: BTreeMap<AgentId, Vec<Row>>,
 }
 
-/// The span just before a row.
+/// Returns the span just before a row.
 fn before(path: &Path, row: Option<RowRef>) -> Option<Span> {
     path.spans_before(row, 1).first().copied()
 }
@@ -106,7 +106,7 @@ impl Log {
         panic!("the walk does not end");
     }
 
-    /// The path of a row as a restart finds it.
+    /// Returns the path of a row as a restart resolves it.
     fn walk(&self, row: RowRef) -> Path {
         let mut path = Path::of(Some(row));
         self.extend(&mut path);
@@ -114,7 +114,7 @@ impl Log {
         path
     }
 
-    /// The path of an agent as it grew, and how its newest row moved it.
+    /// Returns the path of an agent as it grew, and the change by its newest row.
     fn lived(&self, agent: AgentId) -> (Path, Change) {
         let mut state = AgentState::new(agent);
         let mut change = Change::Appended;
@@ -132,7 +132,7 @@ impl Log {
         (state.path().clone(), change)
     }
 
-    /// Checks the path of an agent's newest row, walked and lived, against the obvious one.
+    /// Checks the path of an agent's newest row, walked and grown, against the oracle.
     fn check(&self, agent: AgentId, expected: &[Span]) {
         let walked = self.walk(self.head(agent));
         let spans: Vec<_> = walked.spans().collect();
@@ -144,7 +144,7 @@ impl Log {
         assert_eq!(self.lived(agent).0, walked);
     }
 
-    /// The path by its definition: predecessor by predecessor.
+    /// Returns the path by its definition: predecessor by predecessor.
     fn obvious(&self, row: RowRef) -> Vec<RowRef> {
         let mut rows = vec![row];
         let mut row = row;
@@ -279,7 +279,7 @@ fn a_rewind_of_an_ancestor_leads_into_its_own_ancestor() {
         &[span(top, 1, 2), span(middle, 4, 5), span(leaf, 1, 2)],
     );
 
-    // The leaf holds what its fork point's path has: row 2 of the top, and not row 3.
+    // The leaf holds the path of its fork point: row 2 of the top, and not row 3.
     log.rewind(leaf, at(top, 3));
     log.check(
         leaf,

@@ -1,4 +1,4 @@
-//! What a model is told that writes a summary.
+//! Tests of requests for a summary.
 
 use std::collections::HashSet;
 
@@ -49,8 +49,9 @@ fn a_conversation_is_told_as_text_without_tools() {
     assert_eq!(request.tools, []);
 }
 
-/// Every line that user and model said is in some request, and every request fits with the summary
-/// of the chunks before it, however long that is.
+/// Every line of user and model is in some request, and every request fits.
+///
+/// This includes the summary of the chunks before it, whatever its length.
 #[test]
 fn chunks_hold_all_that_was_said_and_fit() {
     let mut messages = Vec::new();

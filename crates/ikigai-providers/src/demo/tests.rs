@@ -1,4 +1,4 @@
-//! The table of rules, tried.
+//! Tests of the rules.
 
 use ikigai_core::Request;
 use ikigai_core::message::{Message, Role};
@@ -81,7 +81,7 @@ fn calls_are_nested_over_rounds_and_end() {
     assert_eq!(rounds, [1, 2, 0]);
 }
 
-/// A request with this message, what tools answered since, and all tools.
+/// Makes a request with this message, results of tools since, and all tools.
 fn with_tools(said: &str, results: &[&str]) -> Request {
     let mut messages = vec![Message::text(Role::User, said)];
     for (index, result) in results.iter().enumerate() {
@@ -102,7 +102,7 @@ fn calls(request: &Request) -> Vec<(String, String)> {
     calls.collect()
 }
 
-/// What is said, what tools answered since, and the calls that come of it.
+/// Message, results of tools since, and the expected calls.
 type Case = (
     &'static str,
     &'static [&'static str],
@@ -218,7 +218,8 @@ fn notes_before_a_message_are_no_order_and_a_failure_is_not_counted() {
     );
 }
 
-/// It counts what the user said and quotes the newest, or fails at a wish, in both forms.
+/// The summary counts the user's messages and quotes the newest, or fails on request, in both
+/// forms.
 #[test]
 fn a_summary_counts_and_quotes() {
     let mut messages = Vec::new();

@@ -1,4 +1,4 @@
-//! What addresses mean, and which are refused.
+//! Tests of URLs, accepted and refused.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -122,7 +122,7 @@ fn a_password_is_shown_nowhere() {
     assert_eq!(url.to_string(), "ann@h:5432/d");
 }
 
-/// A file of passwords of one line.
+/// Makes a password file of one line.
 fn passwords(line: &str, mode: u32) -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("passwords");

@@ -23,7 +23,7 @@ struct World {
 }
 
 impl World {
-    /// Agents `a`, `b` and `c`, each with two rows and its lease held by this process.
+    /// Makes agents `a`, `b` and `c`, each with two rows and a lease of this process.
     fn new() -> Self {
         let ids = IdSource::new(1);
         let session = ids.session();
@@ -78,7 +78,7 @@ impl World {
         self.decide(batch).expect_err("the batch should be refused")
     }
 
-    /// Refuses effects on their own.
+    /// Returns the refusal of effects without rows.
     fn effect_refusal(&self, effects: impl IntoIterator<Item = Effect>) -> CommitError {
         self.refusal(&effect_batch(effects))
     }
@@ -336,7 +336,7 @@ fn a_batch_may_use_what_it_creates() {
     let (session, id) = (ids.session(), ids.agent());
     let mut agent = world.new_agent(id, "new");
     agent.session = session;
-    // The agent stands before its session: both precede the rows, in their own order.
+    // The agent precedes its session: both precede the rows, in their own order.
     let make = Effect::MakeSession {
         session,
         name: "s".to_owned(),
@@ -498,7 +498,7 @@ fn draw_effect(dice: &mut Dice, world: &World, ids: &[AgentId]) -> Effect {
     }
 }
 
-/// Facts that contradict each other, if any do.
+/// Returns a contradiction between facts, if there is one.
 fn contradiction(facts: &Facts) -> Option<String> {
     let running = facts
         .agents
@@ -529,7 +529,7 @@ fn effects_of_one_batch_decide_as_successive_batches() {
                 .map(|_| draw_effect(&mut dice, &world, &ids))
                 .collect();
             let batch = effect_batch(effects.clone());
-            // What precedes the rows comes first in a batch.
+            // Effects that precede the rows come first in a batch.
             let (mut ordered, after): (Vec<_>, Vec<_>) =
                 effects.into_iter().partition(super::rules::precedes_rows);
             ordered.extend(after);

@@ -5,7 +5,7 @@ use crate::answer::{FailureKind, ProviderError};
 use crate::dialects::by_name;
 use crate::retry::kind_of_status;
 
-/// A refusal with this status and body, as a dialect reads it.
+/// Returns the error of a refusal with this status and body in a dialect.
 fn refused(dialect: &str, status: u16, body: &Value) -> ProviderError {
     let mut error = ProviderError::new(kind_of_status(status), body.to_string());
     error.status = Some(status);

@@ -1,4 +1,4 @@
-//! Entries and questions in the server's language.
+//! Tests of the translation of entries and queries to the server's language.
 
 use ikigai_core::find::{Searched, Words};
 
