@@ -154,7 +154,7 @@ fn push_line(text: &mut String, line: &str) {
     text.push_str(line);
 }
 
-/// Returns the first and last half of `most` bytes of a longer text, else all of it.
+/// Shortens a text over `most` bytes to its ends, of half of that each.
 pub fn ends(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most {
         return text.into();

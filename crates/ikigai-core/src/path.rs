@@ -174,7 +174,7 @@ impl Path {
         }
     }
 
-    /// Makes the path of a row from the newest control rows of its agent, newest first.
+    /// Makes the path of a row from its agent's newest control rows, newest first.
     ///
     /// `all` says that there are no others.
     pub(crate) fn known<'a>(
@@ -312,7 +312,7 @@ impl Path {
         }
     }
 
-    /// Continues with the path of a failed check once the walk reaches its agent's first row.
+    /// Continues with the path of a failed check at its agent's first row.
     ///
     /// `next` precedes that row.
     fn reuse_checked(&mut self, row: RowRef, next: RowRef) {

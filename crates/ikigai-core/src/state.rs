@@ -32,7 +32,7 @@ struct Own {
     settings: Settings,
     /// The row whose text is the system prompt.
     system: Option<RowRef>,
-    /// The agent's own first row, if it is a child, with only the name of its settings.
+    /// First row of a child; of its settings it has only the name.
     fork: Option<ForkData>,
     /// The tagged rows behind mode and rules.
     grants: Grants,

@@ -165,7 +165,7 @@ fn pieces(message: &Message, limit: usize) -> Vec<String> {
     pieces
 }
 
-/// Splits a text into parts of at most `limit` bytes, at ends of lines where there are any.
+/// Splits a text into parts of at most `limit` bytes, preferably at line ends.
 fn split_lines(text: &str, limit: usize) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = text;

@@ -126,7 +126,7 @@ impl View {
         self.older = older.map(Box::new);
     }
 
-    /// Returns the user rows from `from` to the view's first row, if read for this view.
+    /// Returns the user rows from `from` to this view, if they were read.
     pub(crate) fn older_messages(&self, from: RowRef) -> Option<&[Entry]> {
         let older = self.older.as_ref()?;
         let fits = older.from == from && Some(older.before) == self.entries.front().map(Entry::at);

@@ -103,7 +103,7 @@ pub trait Decoder: Send {
     /// Unknown events and fields are ignored; malformed events and errors inside the stream fail.
     fn push(&mut self, frame: &Frame) -> Result<Vec<Delta>, ProviderError>;
 
-    /// Returns the complete response at the end of the body, or the reason why it is incomplete.
+    /// Returns the complete response at the end of the body, or an error.
     ///
     /// Never a [`Delta`]: the caller makes [`Delta::Finished`] of it.
     fn finish(self: Box<Self>) -> Result<Response, ProviderError>;

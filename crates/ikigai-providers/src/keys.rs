@@ -83,7 +83,7 @@ pub struct KeptKey {
     pub model: Option<String>,
     /// The credentials file.
     pub file: PathBuf,
-    /// Variable or command that takes precedence over the file, so that the key is not used.
+    /// Variable or command that overrides the key in the file.
     pub hidden_by: Option<String>,
 }
 

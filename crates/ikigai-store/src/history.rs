@@ -93,7 +93,7 @@ impl Agent {
         })
     }
 
-    /// Applies the agent's next row, reading more of the inherited path if it must be known.
+    /// Applies the agent's next row, reading more of the inherited path if needed.
     pub async fn apply(&mut self, store: &dyn ReadLog, row: Row) -> Result<Applied, AgentError> {
         loop {
             match self.state.apply(&row) {
@@ -143,7 +143,7 @@ impl Agent {
         }
     }
 
-    /// Reads the user rows from `from` up to the view, which a summary keeps as typed.
+    /// Reads the user rows from `from` to the view, which a summary keeps.
     pub async fn read_older_messages(
         &mut self,
         store: &dyn ReadLog,

@@ -42,7 +42,7 @@ pub trait ReadLog: Send + Sync {
     /// Newest `limit` rows of kind `usage` of a span, newest first.
     fn usage(&self, span: Span, limit: usize) -> ReadFuture<'_, Vec<Row>>;
 
-    /// Newest `usage` row of each of these agents, which holds the sums of all earlier ones.
+    /// Newest `usage` row of each of these agents; it has the running totals.
     ///
     /// The cost grows with the number of agents, not with the length of their logs.
     fn newest_usage(&self, agents: Vec<AgentId>) -> ReadFuture<'_, Vec<Row>> {
@@ -213,7 +213,7 @@ pub trait ReadLog: Send + Sync {
         })
     }
 
-    /// Journalled runs of an agent's tool calls that have not ended, in order of their start.
+    /// Journalled runs of an agent that have not ended, in order of start.
     fn open_runs(&self, agent: AgentId) -> ReadFuture<'_, Vec<RunRecord>>;
 
     /// Draft of the response that an agent is receiving.

@@ -34,7 +34,7 @@ impl ManualClock {
 }
 
 impl Default for ManualClock {
-    /// Starts at 14 November 2023, 22:13:20 UTC, a time with as many digits as current ones.
+    /// Starts at 14 November 2023, 22:13:20 UTC, with as many digits as now.
     fn default() -> Self {
         Self::new(Micros(1_700_000_000_000_000))
     }

@@ -261,7 +261,7 @@ impl TestLog {
         live
     }
 
-    /// Returns the agent as a new process restores it, with its whole path and all its rows.
+    /// Returns the agent as a new process restores it, with path and all rows.
     pub fn replayed(&self, agent: AgentId) -> Agent {
         let mut replayed = block_on(Agent::restore(&self.store, agent)).unwrap();
         self.complete(&mut replayed);

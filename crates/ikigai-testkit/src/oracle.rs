@@ -161,7 +161,7 @@ impl Oracle {
         messages.collect()
     }
 
-    /// Returns true if a row does not load, or is a rewind without a valid target.
+    /// Returns true for a row that does not load, or an invalid rewind.
     pub fn is_bad(&self, at: RowRef) -> bool {
         let row = self.row(at);
         let is_rewind = row.kind.read_as() == Some(Kind::Rewind);

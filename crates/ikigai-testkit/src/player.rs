@@ -1,4 +1,4 @@
-//! A second process of the test program, with a part in a test of the first.
+//! A second process of the test program, with a part in a test.
 
 use std::env;
 use std::io::{BufRead, BufReader, Lines, Read, Write};

@@ -61,7 +61,7 @@ impl PgServer {
         Self::run(&[], &directory, settings)
     }
 
-    /// Starts a server whose data stays in that directory, perhaps with data of an earlier one.
+    /// Starts a server with permanent data in that directory, perhaps of an earlier one.
     ///
     /// Waits for that one, if it runs.
     pub fn kept(directory: &Path, settings: &[&str]) -> Self {

@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 pub struct Pty {
     /// The test's end of the terminal.
     controller: OwnedFd,
-    /// The program's end, kept open so that its modes can be read after the program ended.
+    /// The program's end, kept open to read its modes after the program ended.
     peer: File,
     process: ChildGuard,
     emulator: vt100::Parser,

@@ -49,7 +49,7 @@ impl Script {
         Self::new().head(200, &[("content-type", "text/event-stream")])
     }
 
-    /// Makes the head of a chunked stream of events, in which an early end is detectable.
+    /// Makes the head of a chunked stream, in which an early end is detectable.
     pub fn chunked() -> Self {
         Self::new().head(
             200,

@@ -114,7 +114,7 @@ impl Log {
         path
     }
 
-    /// Returns the path of an agent as it grew, and the change by its newest row.
+    /// Returns the grown path of an agent, and the change by its newest row.
     fn lived(&self, agent: AgentId) -> (Path, Change) {
         let mut state = AgentState::new(agent);
         let mut change = Change::Appended;

@@ -19,7 +19,7 @@ pub(super) struct ContextRows {
     replaced_by: HashMap<usize, usize>,
     /// Tool results → lines that are kept of their output.
     elided: HashMap<RowRef, Elide>,
-    /// Index of a replacing row → index of the first entry whose own messages stay as typed.
+    /// Index of a replacing row → first entry whose messages stay as typed.
     verbatim: HashMap<usize, Verbatim>,
 }
 
@@ -112,8 +112,7 @@ impl ContextRows {
         rows.filter_map(own_message).collect()
     }
 
-    /// Returns the first of the older messages that the view lacks for its first entry's
-    /// replacement.
+    /// Returns the first older message that the replacement of the first entry lacks.
     pub(super) fn missing_from(&self, view: &View) -> Option<RowRef> {
         let start = self.verbatim.get(&self.replacing(0)?)?;
         let is_here = view.entries().iter().any(|entry| entry.at() == start.from);
@@ -165,7 +164,7 @@ fn text_of_row(view: &View, index: usize) -> Option<&str> {
     text.filter(|text| !text.trim().is_empty())
 }
 
-/// Returns the text that replaces the range of the row at `index`, or a cut's note.
+/// Returns the text, or a cut's note, that replaces a row's range.
 pub(super) fn replacement(view: &View, index: usize, own: AgentId) -> Option<String> {
     if let Some(text) = text_of_row(view, index) {
         return Some(text.to_owned());
@@ -201,7 +200,7 @@ pub(super) fn is_elided(output: &str, row: &str) -> bool {
     output.lines().any(|line| line.ends_with(&end))
 }
 
-/// Keeps the first and last lines of an output, with a note that names the row.
+/// Keeps first and last lines of an output, with a note naming the row.
 ///
 /// None if that saves less than half.
 pub(super) fn elided(output: &str, lines: &Elide, row: &str) -> Option<String> {

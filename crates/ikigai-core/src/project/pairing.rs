@@ -523,7 +523,7 @@ fn is_legal(name: &str) -> bool {
 }
 
 impl CallIds {
-    /// Returns the stored id, or one made from the call's reference if it cannot be sent.
+    /// Returns the stored id if it can be sent, else one from the reference.
     fn name(&mut self, stored: &str, at: RowRef) -> String {
         let mut id = stored.to_owned();
         let mut attempt = 0_u32;

@@ -16,7 +16,7 @@ use crate::view::{Entry, View, turn_starts};
 const HEAD_LINES: u32 = 3;
 const TAIL_LINES: u32 = 5;
 
-/// An elision saves at least this share of the budget, in percent, unless the request is too large.
+/// Smallest saving of an elision, in percent of the budget, unless the request is too large.
 const LEAST_SAVED_PERCENT: u64 = 5;
 
 /// A summary replaces at least this many tokens, else it would not be shorter.
@@ -97,7 +97,7 @@ impl SummaryRange {
         self.tokens >= self.verbatim.saturating_add(LEAST_REPLACED_TOKENS)
     }
 
-    /// Returns true if a summary, or a cut, frees a part of the budget that is worth a request.
+    /// Returns true if a summary or cut would free enough of the budget.
     pub fn is_worth_asking(&self, budget: &Budget) -> bool {
         self.fresh >= share(budget.cap, LEAST_REPLACED_PERCENT)
     }
@@ -129,8 +129,8 @@ struct WindowOutput {
     tokens: u64,
 }
 
-/// Chooses the oldest outputs whose elision brings the request down to its share of the budget;
-/// none if the request is small enough or too little would be saved. The newest outputs stay whole.
+/// Chooses the oldest outputs whose elision makes the request small enough; none if the request is
+/// small enough or too little would be saved. The newest outputs stay whole.
 pub fn plan_elision(
     state: &AgentState,
     view: &View,
@@ -307,7 +307,7 @@ pub fn plan_summary(
     })
 }
 
-/// Returns the oldest of the user's newest messages before `end` that fit `room`, and their tokens.
+/// Returns the oldest of the newest user messages that fit `room`, and their tokens.
 ///
 /// The newest is included whatever its size.
 fn newest_messages(

@@ -203,7 +203,7 @@ impl Reports {
     }
 }
 
-/// Returns the target model's count for the request of this response, if the row has it.
+/// Returns the target model's count for this response's request, if the row has it.
 ///
 /// The request of a summary has a number that no response has.
 fn reported(entry: &Entry, target: &Target, response: Option<u64>) -> Option<u64> {

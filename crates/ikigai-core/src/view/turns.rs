@@ -19,7 +19,7 @@ pub(crate) struct Activity {
     calling: Option<ResponseKey>,
     /// Response of the newest row that has one.
     newest: Option<ResponseKey>,
-    /// True if the newest response began among the rows seen, so no earlier row has its calls.
+    /// True if the newest response has no row before the rows seen.
     sure: bool,
 }
 

@@ -218,8 +218,7 @@ fn notes_before_a_message_are_no_order_and_a_failure_is_not_counted() {
     );
 }
 
-/// The summary counts the user's messages and quotes the newest, or fails on request, in both
-/// forms.
+/// The summary counts and quotes user messages, or fails on request, in both forms.
 #[test]
 fn a_summary_counts_and_quotes() {
     let mut messages = Vec::new();

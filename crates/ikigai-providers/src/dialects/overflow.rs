@@ -81,7 +81,7 @@ const FILLERS: &[&str] = &["is", "of", "only", "limit", "at", "most", "[1,"];
 /// Phrases after the number of tokens that a model accepts.
 const AFTER_WINDOW: &[&str] = &[" maximum context length", " context length"];
 
-/// Turns a refusal into an overflow if its words mean one, and records the stated window.
+/// Recognises a refusal that means an overflow, and records the stated window.
 ///
 /// `body` is the whole body; `error` already has kind and message.
 pub(crate) fn recognise(body: &Value, error: &mut ProviderError) {

@@ -44,7 +44,7 @@ const VAGUE_WORDS: &[(&str, FailureKind)] = &[
     ("timeout", FailureKind::Timeout),
 ];
 
-/// Reads the body of a refusal into an error that already has its status and kind.
+/// Reads the body of a refusal into an error with status and kind.
 pub(crate) fn explain(body: &Value, error: &mut ProviderError) {
     let Some(words) = RefusalText::of(body) else {
         return;

@@ -63,7 +63,7 @@ impl Registry {
     }
 }
 
-/// Returns known models with names similar to a typed one, with or without its last part.
+/// Returns known models similar to a typed name, with or without its last part.
 fn near_models<'a>(name: &ModelName, catalogue: &'a Catalogue) -> Vec<&'a str> {
     let near = catalogue.near(&name.model);
     match name.model.rsplit_once('/') {

@@ -25,7 +25,7 @@ use crate::dialect::{Decoder, Dialect};
 use crate::retry::{self, Policy};
 use crate::sse::{Frame, Sse};
 
-/// Largest part of a refusal, or of a body that is no stream, that is read.
+/// Largest part that is read of a refusal or of a non-stream body.
 const MOST_REFUSAL_BYTES: usize = 64 << 10;
 
 /// Largest response in bytes, event wrappers included.

@@ -40,7 +40,7 @@ pub(crate) async fn fetch_with(
     read.await.map_err(late)?
 }
 
-/// Reads the document that a server sends for a GET, or for a POST with a body.
+/// Reads the document of a GET, or of a POST with a body.
 ///
 /// Has no deadline: the caller sets one.
 pub(crate) async fn read(

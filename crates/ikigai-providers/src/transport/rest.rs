@@ -1,4 +1,4 @@
-//! Reads the rest of a body after its terminal event, so that HTTP/1.1 reuses the connection.
+//! Reads the rest of a body after its terminal event, to reuse the connection.
 
 use std::time::Duration;
 

@@ -29,7 +29,7 @@ pub(super) struct Repaired {
     decoder: Box<dyn Decoder>,
     /// A frame had half a pair: only then does a placeholder mean one.
     has_halves: bool,
-    /// A high half at the end of the text shown so far, held back until the next text.
+    /// High half at the end of the text, held back until the next text.
     text: Option<char>,
     thinking: Option<char>,
 }
@@ -92,7 +92,7 @@ impl Decoder for Repaired {
     }
 }
 
-/// Treatment of a half at the edge of a string, where another string may complete it.
+/// Treatment of a half at the edge of a string.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Edges {
     Placeholder,
@@ -192,7 +192,7 @@ fn join(text: &str) -> String {
     joined
 }
 
-/// Joins a delta with the half held back before it, and holds back a high half at its end.
+/// Joins a delta with the held half, and holds back a half at its end.
 fn join_next(held: &mut Option<char>, text: &str) -> Option<String> {
     let mut whole = String::from_iter(held.take());
     whole.push_str(text);

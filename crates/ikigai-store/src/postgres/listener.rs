@@ -344,7 +344,7 @@ impl ListenerState {
         Ok(ListenerConnection { link, lost })
     }
 
-    /// Takes the lock of this process from its former connection, or waits for a liveness test.
+    /// Takes the process's lock from its former connection, or waits for a liveness test.
     async fn take_lock(&mut self, link: &Link) -> Result<(), ServerError> {
         let held = take_lock(link, self.owner.lock, self.backend);
         self.backend = timeout(PATIENCE, held)

@@ -19,7 +19,7 @@ pub(super) const HEARTBEAT: Duration = Duration::from_secs(5);
 ///
 /// After a restart of the server all locks are free, so every process has 15 s to reconnect. A
 /// process that closed its store is dead immediately. The test takes the lock in shared mode, which
-/// tells it apart from the owner's.
+/// distinguishes it from the owner's.
 const IS_ALIVE: &str = "SELECT CASE
          WHEN p.heartbeat = 0 OR greatest(p.heartbeat, t.started) < t.now - 15000000 THEN false
          WHEN p.heartbeat < t.started THEN true
@@ -31,7 +31,7 @@ const IS_ALIVE: &str = "SELECT CASE
      ) t
      WHERE p.uuid = $1";
 
-/// Ends a former connection of this process that the server does not know to be cut.
+/// Ends a former connection of this process whose loss the server has not noticed.
 ///
 /// It is identified by its lock, so that no other connection is ended.
 const END_FORMER: &str = "SELECT pg_terminate_backend(pid) FROM pg_catalog.pg_locks

@@ -66,7 +66,7 @@ impl Link {
         row.ok_or_else(|| QueryFailure::Value("a statement has no answer".to_owned()))
     }
 
-    /// Sends a statement and reads its rows, without a wait before it if it is prepared.
+    /// Sends a statement and reads its rows, without a wait if it is prepared.
     pub(super) async fn send(
         &self,
         sql: &'static str,

@@ -73,7 +73,7 @@ async fn rows(link: &Link, sql: &'static str, span: Span, limit: usize) -> Resul
         .await
 }
 
-/// Newest `usage` row of each agent, in one round trip for up to a thousand agents.
+/// Newest `usage` row of each agent; up to a thousand in one round trip.
 pub(super) async fn newest_usage(link: &Link, agents: &[AgentId]) -> Result<Vec<Row>> {
     let sql = "SELECT u.uuid, m.seq, m.kind, m.created_at, m.content, m.data
          FROM unnest($1::text[]) WITH ORDINALITY AS u (uuid, place)

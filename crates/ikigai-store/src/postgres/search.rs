@@ -188,7 +188,7 @@ async fn search(link: &Link, query: &SearchQuery, limit: u32) -> Result<FoundRow
     Ok(came)
 }
 
-/// Converts a row into a hit, reading its blob only if the row lacks the words.
+/// Converts a row into a hit; reads its blob if the row lacks the words.
 async fn hit(link: &Link, query: &SearchQuery, row: &Row) -> Result<Hit> {
     let mut asked = None;
     let hit = Hit::of(row, query, |hash| {

@@ -75,7 +75,7 @@ const HARMLESS: &[&str] = &[
     "uuidv7",
 ];
 
-/// Returns the volatile functions among these names, as typed or in lower case.
+/// Query for the volatile functions among these names, as typed or in lower case.
 pub(super) const VOLATILE_NAMES: &str = "SELECT DISTINCT proname::text FROM pg_catalog.pg_proc
      WHERE provolatile = 'v' AND proname = ANY ($1) ORDER BY 1";
 

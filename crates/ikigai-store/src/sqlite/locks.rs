@@ -40,7 +40,7 @@ impl SqliteOwner {
         self.record.id
     }
 
-    /// Takes the lock of this process if it has none, and returns its key in the database.
+    /// Takes the lock of this process if needed; returns its database key.
     pub(super) fn register(&mut self, connection: &Connection) -> Result<i64, SqliteRefusal> {
         if self.lock.is_none() {
             self.lock = Some(self.lock_own()?);

@@ -1,4 +1,4 @@
-//! Paths of the database, its directory and the files next to it, for the owner alone.
+//! Paths of the database and the files next to it, for the owner alone.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};

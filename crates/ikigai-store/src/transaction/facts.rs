@@ -18,7 +18,7 @@ pub struct FactKeys {
     pub records: BTreeSet<AgentId>,
     /// Agents whose leases are taken, so that the owner must be known to live.
     pub leases: BTreeSet<AgentId>,
-    /// Agents that start to run again, so that the holder of their names must be known.
+    /// Agents that start to run again; the holder of their names is needed.
     pub revived: BTreeSet<AgentId>,
     /// Names whose holder must be known.
     pub names: BTreeSet<String>,

@@ -91,7 +91,7 @@ fn needs_no_lease(row: &NewRow) -> bool {
     !row.control && matches!(row.kind, Kind::Fork | Kind::AgentKilled)
 }
 
-/// Returns true if an effect is executed before the rows, because they may need its result.
+/// Returns true if an effect precedes the rows, which may need its result.
 pub(super) fn precedes_rows(effect: &Effect) -> bool {
     match effect {
         Effect::MakeSession { .. }

@@ -23,7 +23,7 @@ struct World {
 }
 
 impl World {
-    /// Makes agents `a`, `b` and `c`, each with two rows and a lease of this process.
+    /// Makes agents `a`, `b` and `c`, each with two rows and a lease.
     fn new() -> Self {
         let ids = IdSource::new(1);
         let session = ids.session();

@@ -339,7 +339,7 @@ pub(super) async fn a_lease_given_back_is_free(rig: &dyn Rig) {
     assert_eq!(desk.texts(holder.agent).await, ["one", "two", "three"]);
 }
 
-/// Sessions, agents and leases are made before the rows of their batch, in any order of effects.
+/// Sessions, agents and leases are made before the rows of their batch.
 ///
 /// All other effects come after the rows.
 pub(super) async fn things_are_made_before_rows(rig: &dyn Rig) {

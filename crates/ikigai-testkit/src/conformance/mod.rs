@@ -45,7 +45,7 @@ pub trait Rig {
     /// Checks drop the store from [`Self::second`] before, and do not request it again.
     fn kill_second(&self);
 
-    /// Appends a row without any check, as an older, newer or faulty program might have left it.
+    /// Appends a row without any check, as an older, newer or faulty program might.
     ///
     /// Its kind name, control flag and time are arbitrary.
     fn inject(
@@ -155,7 +155,7 @@ macro_rules! store_checks {
     };
 }
 
-/// Makes functions of the list of checks, so that the compiler reports an unlisted check as dead.
+/// Makes functions of the listed checks; the compiler reports an unlisted one as dead.
 macro_rules! check_functions {
     ({} $($module:ident: $($check:ident)*;)*) => {
         $($(

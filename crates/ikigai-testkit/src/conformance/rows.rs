@@ -436,7 +436,7 @@ pub(super) async fn control_rows_come_newest_first(rig: &dyn Rig) {
     assert_eq!(rows, desk.rows(holder.agent).await[3..4]);
 }
 
-/// The `usage` rows of a span come newest first, and those of several agents from one query.
+/// `usage` rows of a span come newest first; each agent's newest one is found.
 pub(super) async fn usage_rows_come_newest_first(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;

@@ -97,7 +97,7 @@ pub(super) async fn words_without_spaces_are_found_within_others(rig: &dyn Rig) 
     assert_eq!(marked(&hit), ["解析器"]);
 }
 
-/// Tool output is found, also the ends of a large one that only its blob has.
+/// Tool output is found, also the ends of a large one in a blob.
 pub(super) async fn tool_output_is_found_in_rows_and_blobs(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;

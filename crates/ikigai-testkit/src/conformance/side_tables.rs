@@ -406,7 +406,7 @@ fn origin(agent: AgentId, parent: AgentId) -> Effect {
     })
 }
 
-/// All effects of a batch are rolled back if a later part of it is refused.
+/// All effects of a batch are rolled back if a later part is refused.
 pub(super) async fn effects_of_a_failed_batch_are_taken_back(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;

@@ -77,7 +77,7 @@ impl MemoryStore {
         }
     }
 
-    /// Appends a row without any check, as an older, newer or faulty program might have left it.
+    /// Appends a row without any check, as an older, newer or faulty program might.
     ///
     /// Panics if there is no such agent.
     pub fn inject(

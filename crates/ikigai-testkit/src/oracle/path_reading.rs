@@ -167,7 +167,7 @@ impl Oracle {
         !text.trim().is_empty()
     }
 
-    /// Returns the indices of the user's own messages that a summary keeps, among those it covers.
+    /// Returns the indices of covered user messages that a summary keeps.
     fn kept(
         &self,
         path: &[RowRef],

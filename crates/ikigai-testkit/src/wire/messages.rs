@@ -91,7 +91,7 @@ fn check_thinking(body: &Value) -> Result<(), String> {
     }
 }
 
-/// Returns true if the request continues with results a turn that did not begin with thinking.
+/// Returns true if the request continues a turn that began without thinking.
 fn goes_on_without_thinking(body: &Value) -> bool {
     let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
     let [.., asked, last] = messages else {

@@ -198,7 +198,7 @@ pub fn prompt_parts(spoken: WireDialect, body: &Value) -> Vec<String> {
     parts
 }
 
-/// Returns for each of the [`prompt_parts`] of a request to Anthropic if it has a cache mark.
+/// Returns for each of the [`prompt_parts`] if it has a cache mark.
 pub(crate) fn is_marked(body: &Value) -> Vec<bool> {
     let is_marked = |value: &Value| value.get("cache_control").is_some();
     let mut marks = vec![

@@ -80,7 +80,7 @@ struct RepeatedCall<'a> {
     sends_id: bool,
 }
 
-/// Makes one content for each message, in order, so that indices are equal on both sides.
+/// Makes one content for each message, so that indices are equal.
 fn contents_of(messages: &[Message], demands_signatures: bool) -> Vec<Value> {
     let mut asked: Vec<RepeatedCall<'_>> = Vec::new();
     let mut contents = Vec::new();

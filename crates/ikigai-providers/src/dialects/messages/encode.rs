@@ -215,7 +215,7 @@ fn stand_in(name: &str) -> Value {
     })
 }
 
-/// Returns the names of all called tools, each once, in the order of their first calls.
+/// Returns the distinct names of called tools, in order of their first calls.
 fn called_names(request: &Request) -> Vec<&str> {
     let mut names = Vec::new();
     for block in request.messages.iter().flat_map(|message| &message.blocks) {

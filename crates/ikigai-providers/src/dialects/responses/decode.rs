@@ -418,7 +418,7 @@ fn item_of<'a>(name: &str, body: &'a Value) -> Result<&'a Value, ProviderError> 
     item.ok_or_else(|| refusal::malformed(name, "`item` is missing"))
 }
 
-/// Returns the payload of a reasoning item in the form in which it is sent back.
+/// Returns a reasoning item in the form in which it is sent back.
 fn payload_of(item: &Value) -> String {
     let fields = item.as_object().into_iter().flatten();
     let fields = fields.filter(|(_, value)| !value.is_null());
