@@ -17,7 +17,7 @@ pub(crate) const END_PARTS: usize = SEARCHED_BYTES / 2 / PART_BYTES;
 /// Parts per commit; between two commits other batches get their turn.
 const PARTS_PER_COMMIT: usize = 4;
 
-/// Hash under which the bytes are stored.
+/// Returns the hash under which the bytes are stored.
 pub fn hash_of(bytes: &[u8]) -> BlobHash {
     BlobHash(Sha256::digest(bytes).into())
 }

@@ -76,7 +76,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Advice for the user.
+    /// Returns advice for the user.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::Busy(_) => "close the program that holds it, or try again",

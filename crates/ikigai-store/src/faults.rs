@@ -26,12 +26,12 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Fault: the next commit fails.
+    /// Injects a fault: the next commit fails.
     pub fn fail_commit(&self, fault: InjectedFault) {
         self.commit.store(fault as u8, Ordering::SeqCst);
     }
 
-    /// Fault: the next commit-outcome lookup loses its reply.
+    /// Injects a fault: the next commit-outcome lookup loses its reply.
     pub fn lose_look(&self) {
         self.lost_look.store(true, Ordering::SeqCst);
     }
@@ -40,12 +40,12 @@ impl Faults {
         self.lost_look.swap(false, Ordering::SeqCst)
     }
 
-    /// Fault: the database is full at this number of pages; 0 is no limit.
+    /// Injects a fault: the database is full at this number of pages; 0 is no limit.
     pub fn limit_pages(&self, pages: u32) {
         self.page_limit.store(pages, Ordering::SeqCst);
     }
 
-    /// Fault: prefix searches time out.
+    /// Injects a fault: prefix searches time out.
     pub fn slow_search(&self) {
         self.slow_search.store(true, Ordering::SeqCst);
     }

@@ -214,7 +214,7 @@ pub enum AgentError {
     Store(#[from] StoreError),
 }
 
-/// First row that is missing among rows read from the newest end of spans.
+/// Returns the first missing row among rows read from the newest end.
 fn first_missing(spans: &[Span], rows: &[Row]) -> Option<RowRef> {
     let mut left = rows.iter().map(|row| row.at).peekable();
     for span in spans {
@@ -240,7 +240,7 @@ pub async fn extend(store: &dyn ReadLog, path: &mut Path) -> Result<(), StoreErr
     Ok(())
 }
 
-/// Newest readable snapshot at or before a row.
+/// Returns the newest readable snapshot at or before a row.
 async fn newest_snapshot(
     store: &dyn ReadLog,
     at: RowRef,
@@ -318,7 +318,7 @@ pub async fn row_at(store: &dyn ReadLog, row: RowRef) -> Result<Option<Row>, Sto
     Ok(store.page(query).await?.pop())
 }
 
-/// Control rows after `after` up to `at`, oldest first.
+/// Returns the control rows after `after` up to `at`, oldest first.
 async fn control_since(
     store: &dyn ReadLog,
     at: RowRef,

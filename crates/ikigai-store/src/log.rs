@@ -27,22 +27,22 @@ pub type ReadFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 ///
 /// Every method sees all batches that were committed before the call.
 pub trait ReadLog: Send + Sync {
-    /// Id of the process as which this handle takes leases.
+    /// Returns the id of the process as which this handle takes leases.
     fn process(&self) -> ProcessId;
 
-    /// Newest row and lease of an agent; `None` if the agent is unknown.
+    /// Returns the newest row and lease of an agent; `None` if the agent is unknown.
     fn head(&self, agent: AgentId) -> ReadFuture<'_, Option<Head>>;
 
-    /// Newest control rows of a span, newest first.
+    /// Returns the newest control rows of a span, newest first.
     fn control(&self, query: ControlQuery) -> ReadFuture<'_, Vec<Row>>;
 
     /// Rows of a span, from either end.
     fn page(&self, query: PageQuery) -> ReadFuture<'_, Vec<Row>>;
 
-    /// Newest `limit` rows of kind `usage` of a span, newest first.
+    /// Returns the newest `limit` `usage` rows of a span, newest first.
     fn usage(&self, span: Span, limit: usize) -> ReadFuture<'_, Vec<Row>>;
 
-    /// Newest `usage` row of each of these agents; it has the running totals.
+    /// Returns the newest `usage` row of each of these agents, with running totals.
     ///
     /// The cost grows with the number of agents, not with the length of their logs.
     fn newest_usage(&self, agents: Vec<AgentId>) -> ReadFuture<'_, Vec<Row>> {
@@ -55,10 +55,10 @@ pub trait ReadLog: Send + Sync {
         })
     }
 
-    /// Number of rows of kind `user` in these spans.
+    /// Returns the number of rows of kind `user` in these spans.
     fn count_messages(&self, spans: Vec<Span>) -> ReadFuture<'_, u64>;
 
-    /// Newest `limit` rows of kind `user` of several spans, given newest first.
+    /// Returns the newest `limit` `user` rows of several spans, given newest first.
     ///
     /// Engines read them by an index; this default reads all rows.
     fn user_rows(&self, spans: Vec<Span>, limit: usize) -> ReadFuture<'_, Vec<Row>> {
@@ -78,10 +78,10 @@ pub trait ReadLog: Send + Sync {
         })
     }
 
-    /// Newest snapshot of an agent at or before a row.
+    /// Returns the newest snapshot of an agent at or before a row.
     fn snapshot(&self, upto: RowRef) -> ReadFuture<'_, Option<Snapshot>>;
 
-    /// Newest `limit` rows of several spans, given and returned newest first.
+    /// Returns the newest `limit` rows of several spans, given and returned newest first.
     ///
     /// The result ends where a span has fewer rows than it should.
     fn pages(&self, spans: Vec<Span>, limit: usize) -> ReadFuture<'_, Vec<Row>> {
@@ -117,10 +117,10 @@ pub trait ReadLog: Send + Sync {
         })
     }
 
-    /// All agents, or the agents of one session, in order of creation.
+    /// Returns all agents, or the agents of one session, in order of creation.
     fn agents(&self, session: Option<SessionId>) -> ReadFuture<'_, Vec<AgentRecord>>;
 
-    /// Running agents of a session that have no parent, in order of creation.
+    /// Returns running agents of a session that have no parent, in order of creation.
     ///
     /// Called at every start, so engines should not read the descendants.
     fn living_roots(&self, session: SessionId) -> ReadFuture<'_, Vec<AgentRecord>> {
@@ -149,7 +149,7 @@ pub trait ReadLog: Send + Sync {
         })
     }
 
-    /// Record of one agent.
+    /// Returns the record of one agent.
     fn agent(&self, agent: AgentId) -> ReadFuture<'_, Option<AgentRecord>>;
 
     /// Finds the running agent of this name.
@@ -198,13 +198,13 @@ pub trait ReadLog: Send + Sync {
     /// Counters that grow with the log.
     fn pulse(&self) -> ReadFuture<'_, Pulse>;
 
-    /// All sessions, in order of creation.
+    /// Returns all sessions, in order of creation.
     fn sessions(&self) -> ReadFuture<'_, Vec<SessionRecord>>;
 
-    /// All mail to an agent, in order of sending.
+    /// Returns all mail to an agent, in order of sending.
     fn mail(&self, to: AgentId) -> ReadFuture<'_, Vec<MailRecord>>;
 
-    /// Queued mail to an agent, in order of sending.
+    /// Returns queued mail to an agent, in order of sending.
     fn queued_mail(&self, to: AgentId) -> ReadFuture<'_, Vec<MailRecord>> {
         Box::pin(async move {
             let mut mail = self.mail(to).await?;
@@ -213,10 +213,10 @@ pub trait ReadLog: Send + Sync {
         })
     }
 
-    /// Journalled runs of an agent that have not ended, in order of start.
+    /// Returns journalled runs of an agent that have not ended, in order of start.
     fn open_runs(&self, agent: AgentId) -> ReadFuture<'_, Vec<RunRecord>>;
 
-    /// Draft of the response that an agent is receiving.
+    /// Returns the draft of the response that an agent is receiving.
     fn draft(&self, agent: AgentId) -> ReadFuture<'_, Option<DraftRecord>>;
 
     /// Bytes of a blob; `None` unless all its parts are stored.

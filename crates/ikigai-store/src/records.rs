@@ -272,7 +272,7 @@ pub struct RestorePoint {
 }
 
 impl RestorePoint {
-    /// Query for the control rows after the snapshot.
+    /// Makes the query for the control rows after the snapshot.
     pub(crate) fn control_query(
         agent: AgentId,
         head: Seq,
@@ -299,7 +299,7 @@ impl PageCollector {
         }
     }
 
-    /// Query for the next span.
+    /// Makes the query for the next span.
     pub(crate) fn query(&self, span: Span) -> PageQuery {
         PageQuery {
             span,

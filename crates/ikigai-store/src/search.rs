@@ -125,7 +125,7 @@ impl Hit {
     }
 }
 
-/// The searched part of a blob.
+/// Returns the searched part of a blob.
 pub fn blob_text(bytes: &[u8]) -> String {
     ends(&String::from_utf8_lossy(bytes), SEARCHED_BYTES).into_owned()
 }

@@ -200,7 +200,7 @@ impl Url {
         Ok(url)
     }
 
-    /// The password, so that callers can hide it.
+    /// Returns the password, so that callers can hide it.
     pub fn password(&self) -> Option<&SecretString> {
         self.password.as_ref()
     }
@@ -216,7 +216,7 @@ impl Url {
         }
     }
 
-    /// The schema that holds the tables: a name that needs no quotes.
+    /// Returns the schema that holds the tables: a name that needs no quotes.
     pub fn schema(&self) -> &str {
         &self.schema
     }

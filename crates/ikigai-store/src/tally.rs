@@ -47,7 +47,7 @@ impl LogTally {
         }
     }
 
-    /// Number of lines of one kind.
+    /// Returns the number of lines of one kind.
     pub fn count(&self, what: &str) -> u64 {
         self.counts.get(what).copied().unwrap_or(0)
     }
@@ -57,7 +57,7 @@ impl LogTally {
         self.counts.is_empty()
     }
 
-    /// The digest over every line, in hexadecimal.
+    /// Returns the digest over every line, in hexadecimal.
     pub fn digest(&self) -> String {
         use fmt::Write as _;
         let mut text = String::new();

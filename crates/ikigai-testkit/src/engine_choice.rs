@@ -312,7 +312,7 @@ impl ReadLog for ChosenStore {
         self.read(|store| now(store.index_chunk()))
     }
 
-    /// Not ready immediately: the receiver of the lines must run.
+    /// Sends the dump; not ready immediately, because the receiver of the lines must run.
     fn dump(&self, of: Option<Vec<AgentId>>, lines: mpsc::Sender<String>) -> ReadFuture<'_, ()> {
         Box::pin(async move { self.inner()?.dump(of, lines).await })
     }

@@ -132,17 +132,17 @@ impl FaultyStore {
         self.script().away = None;
     }
 
-    /// Number of commits so far.
+    /// Returns the number of commits so far.
     pub fn commits(&self) -> u64 {
         self.script().commits
     }
 
-    /// Number of reads so far.
+    /// Returns the number of reads so far.
     pub fn reads(&self) -> u64 {
         self.script().reads
     }
 
-    /// Number of rows returned so far.
+    /// Returns the number of rows returned so far.
     pub fn rows_read(&self) -> usize {
         self.script().rows_read
     }

@@ -232,7 +232,7 @@ impl Models for ScriptedProvider {
         }
     }
 
-    /// Each has the window of this moment, as models of real providers do.
+    /// Returns a model with the window of this moment, as real providers do.
     fn resolve(&self, _choice: &ModelChoice) -> Result<Arc<dyn Model>, NoModel> {
         Ok(Arc::new(Self {
             window: locked(&self.shared.learned).or(self.window),

@@ -66,7 +66,7 @@ impl Sample {
         Self::BENT,
     ];
 
-    /// Number of rows of its agent.
+    /// Returns the number of rows of its agent.
     pub const fn rows(&self) -> u64 {
         self.rows
     }
@@ -149,7 +149,7 @@ impl StoredSample {
     }
 }
 
-/// Directory of samples, inside cargo's target directory.
+/// Returns the directory of samples, inside cargo's target directory.
 pub fn directory() -> PathBuf {
     let program = std::env::current_exe().unwrap();
     let target = program
@@ -212,7 +212,7 @@ pub fn claim(agent: AgentId, epoch: Epoch, expected: Seq) -> HeadClaim {
     }
 }
 
-/// Batch that stores a fork, with the parent's row and a child without a lease.
+/// Makes the batch of a fork, with a child without a lease.
 pub fn fork_batch(
     parent: &AgentState,
     epoch: Epoch,

@@ -116,7 +116,7 @@ fn share(tokens: u64, percent: u64) -> u64 {
     tokens.saturating_mul(percent) / 100
 }
 
-/// Estimated tokens of the next request, before anything is left out to make it fit.
+/// Estimates the tokens of the next request, before anything is left out to fit.
 pub fn used_tokens(state: &AgentState, view: &View, target: &Target) -> u64 {
     fixed_tokens(state, target) + Window::of(state, view, target).tokens()
 }
@@ -215,8 +215,8 @@ impl Outputs {
     }
 }
 
-/// Number of oldest responses whose outputs may be elided: the newest that fit `room` stay whole,
-/// and those of the newest response in any case.
+/// Returns the number of oldest responses whose outputs may be elided: the newest that fit `room`
+/// stay whole, and those of the newest response in any case.
 fn newest_that_stay(responses: &[Vec<WindowOutput>], mut room: u64) -> usize {
     let mut spared = responses.len();
     for (index, outputs) in responses.iter().enumerate().rev() {
@@ -340,7 +340,7 @@ fn newest_messages(
     (from, tokens)
 }
 
-/// The messages that are sent of the rows up to `to`, oldest first.
+/// Returns the messages of the rows up to `to`, oldest first.
 pub fn messages_up_to(
     state: &AgentState,
     view: &View,

@@ -39,17 +39,17 @@ pub(super) struct PlannedAgent {
 }
 
 impl PlannedAgent {
-    /// Position of its newest row.
+    /// Returns the position of its newest row.
     pub(super) fn head(&self) -> Seq {
         self.place(self.rows.len()).before()
     }
 
-    /// Position of the row with this index.
+    /// Returns the position of the row with this index.
     fn place(&self, index: usize) -> Seq {
         Seq((index + usize::from(self.lacks_fork)) as u64).next()
     }
 
-    /// Position of its newest row whose old number is at most `id`.
+    /// Returns the position of its newest row whose old number is at most `id`.
     fn newest_upto(&self, id: i64) -> Option<Seq> {
         let count = self.rows.partition_point(|row| *row <= id);
         let newest = count.checked_sub(1).map(|index| self.place(index));
@@ -224,7 +224,7 @@ impl ImportPlan {
         }
     }
 
-    /// New position of a row, with the index of its agent.
+    /// Returns the new position of a row, with the index of its agent.
     pub(super) fn place_of(&self, id: i64) -> Option<(usize, RowRef)> {
         let found = self.owners.binary_search_by_key(&id, |(id, _)| *id).ok()?;
         let owner = self.owners[found].1 as usize;
@@ -233,7 +233,7 @@ impl ImportPlan {
         Some((owner, RowRef::new(planned.id, planned.place(index))))
     }
 
-    /// The agent with this old id.
+    /// Returns the agent with this old id.
     pub(super) fn agent(&self, uuid: &str) -> Option<&PlannedAgent> {
         Some(&self.agents[*self.by_uuid.get(uuid)?])
     }

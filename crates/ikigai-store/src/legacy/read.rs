@@ -155,7 +155,7 @@ impl Tables {
         self.columns.get(&key).map(String::as_str)
     }
 
-    /// A column as text.
+    /// Makes the SQL of a column as text.
     fn text(&self, table: &str, column: &str) -> String {
         match self.kind(table, column) {
             Some(_) => format!("\"{column}\"::text"),
@@ -163,7 +163,7 @@ impl Tables {
         }
     }
 
-    /// A column as a number.
+    /// Makes the SQL of a column as a number.
     fn number(&self, table: &str, column: &str) -> String {
         match self.kind(table, column) {
             Some(_) => format!("\"{column}\"::bigint"),
@@ -171,7 +171,7 @@ impl Tables {
         }
     }
 
-    /// A column as microseconds: of a time, or of seconds.
+    /// Makes the SQL of a column as microseconds: of a time, or of seconds.
     fn time(&self, table: &str, column: &str) -> String {
         match self.kind(table, column) {
             Some("bigint" | "integer") => format!("\"{column}\"::bigint * 1000000"),
@@ -203,7 +203,7 @@ impl Tables {
         Ok(agents.collect::<Result<_, _>>()?)
     }
 
-    /// Query for the columns that determine a row's position.
+    /// Makes the query for the columns that determine a row's position.
     fn index(&self) -> String {
         format!(
             "SELECT id::bigint, {}, kind::text, CASE WHEN kind::text = 'fork' THEN {} END

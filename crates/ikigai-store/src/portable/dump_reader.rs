@@ -21,7 +21,7 @@ pub(crate) enum ColumnValue {
 }
 
 impl ColumnValue {
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
@@ -88,7 +88,7 @@ pub(crate) struct DumpEntry {
 }
 
 impl DumpEntry {
-    /// Error about this line.
+    /// Makes an error about this line.
     pub(crate) fn wrong(&self, reason: impl Into<String>) -> RestoreError {
         RestoreError::Line {
             line: self.line,
@@ -96,7 +96,7 @@ impl DumpEntry {
         }
     }
 
-    /// Error: the store has it already.
+    /// Makes the error for a line that the store already has.
     pub(crate) fn twice(&self) -> RestoreError {
         let named = self.name.as_ref();
         let named = named
@@ -108,7 +108,7 @@ impl DumpEntry {
         ))
     }
 
-    /// Error: its owner is not in the file.
+    /// Makes the error for a line whose owner is not in the file.
     pub(crate) fn lost(&self) -> RestoreError {
         let what = self.what.name();
         self.wrong(format!("the {what} refers to nobody in the file"))
@@ -135,7 +135,7 @@ impl<R: BufRead> DumpReader<R> {
         }
     }
 
-    /// Summary of all lines read.
+    /// Returns the summary of all lines read.
     pub(crate) fn restored(self) -> Restored {
         self.restored
     }
@@ -339,7 +339,7 @@ impl Fields<'_> {
         Ok(ColumnValue::Integer(value))
     }
 
-    /// An optional column value; databases refuse wrong types.
+    /// Returns an optional column value; databases refuse wrong types.
     fn optional(&self, name: &str) -> ColumnValue {
         match self.0.get(name) {
             Some(Value::String(text)) => ColumnValue::Text(text.clone()),

@@ -85,7 +85,7 @@ pub(crate) struct ExportQueries {
 }
 
 impl ExportQueries {
-    /// All tables with their queries, each after the tables it refers to.
+    /// Returns all tables with their queries, each after the tables it refers to.
     pub(crate) fn in_order(self, is_all: bool) -> [(ExportTable, &'static str); 6] {
         let sessions = if is_all {
             self.all_sessions
@@ -135,18 +135,18 @@ impl Exporter {
         self.blobs.insert(hash.to_owned())
     }
 
-    /// The last line.
+    /// Makes the last line.
     pub(crate) fn end(&self) -> Value {
         json!({ "end": { "rows": self.rows } })
     }
 }
 
-/// The first line.
+/// Makes the first line.
 pub(crate) fn header() -> Value {
     json!({ super::HEADER_NAME: super::VERSION })
 }
 
-/// One part of a blob.
+/// Makes the line of one part of a blob.
 pub(crate) fn blob_line(hash: &str, part: i64, bytes: &[u8]) -> Value {
     let mut fields = Map::new();
     fields.insert("hash".to_owned(), hash.into());

@@ -63,12 +63,12 @@ impl<'a> Append<'a> {
         })
     }
 
-    /// Sort key of several appends; one order for all processes prevents deadlocks.
+    /// Returns a sort key; one order of appends in all processes prevents deadlocks.
     pub(super) fn sort_key(&self) -> String {
         self.agent.to_string()
     }
 
-    /// Result of the commit if it succeeds.
+    /// Returns the result of a successful commit.
     pub(super) fn committed(&self) -> Committed {
         let rows = self.batch.rows.iter().scan(self.lease.expected, |seq, _| {
             *seq = seq.next();

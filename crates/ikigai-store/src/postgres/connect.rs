@@ -116,12 +116,12 @@ impl PostgresTarget {
         })
     }
 
-    /// URL of the store.
+    /// Returns the URL of the store.
     pub fn url(&self) -> &Url {
         &self.url
     }
 
-    /// Schema version of this program.
+    /// Returns the schema version of this program.
     pub fn version(&self) -> u32 {
         u32::try_from(self.migrations.len()).unwrap_or(u32::MAX)
     }

@@ -54,7 +54,7 @@ async fn all_agents(link: &Link) -> Result<Vec<i64>> {
     link.all(sql, &[], |row| get(row, 0)).await
 }
 
-/// The keys of agents and of all whose rows they remember.
+/// Returns the keys of agents and of all ancestors that they inherit from.
 async fn with_ancestors(link: &Link, of: &[AgentId]) -> Result<Vec<i64>> {
     let of: Vec<String> = of.iter().map(ToString::to_string).collect();
     let sql = "SELECT id FROM agents WHERE uuid = ANY ($1::text[])";

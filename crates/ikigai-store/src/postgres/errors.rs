@@ -59,7 +59,7 @@ pub(crate) fn sql_error(url: &Url, error: tokio_postgres::Error) -> StoreError {
     ServerError::from(error).store_error(url)
 }
 
-/// Message of the server or the network, which the library hides.
+/// Returns the message of the server or the network, which the library hides.
 pub(super) fn server_message(error: &tokio_postgres::Error) -> String {
     match (error.as_db_error(), error.source()) {
         (Some(told), _) => told.message().to_owned(),

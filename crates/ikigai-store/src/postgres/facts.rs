@@ -134,7 +134,7 @@ impl TransactionFacts {
     }
 }
 
-/// The queries for these keys, in the order in which they must be sent.
+/// Returns the queries for these keys, in the order of sending.
 fn queries(keys: &FactKeys, process: ProcessId) -> Vec<FactQuery> {
     let mut queries: Vec<FactQuery> = Vec::new();
     let mut add = |is_needed: bool, sql, values: Vec<OwnedParam>, add| {

@@ -43,7 +43,7 @@ const BLOB_ENDS: &str = "SELECT part, bytes FROM blobs
      WHERE hash = $1 AND (part < $2 OR part > (SELECT max(part) FROM blobs WHERE hash = $1) - $2)
      ORDER BY part";
 
-/// Number of rows that are not indexed yet.
+/// Returns the number of rows that are not indexed yet.
 pub(super) async fn behind(link: &Link) -> Result<u64> {
     let left: i64 = link.only(BEHIND, &[], |row| get(row, 0)).await?;
     Ok(u64::try_from(left).unwrap_or(0))
@@ -152,7 +152,7 @@ async fn begin(link: &Link, lock: i64) -> Result<()> {
     Ok(())
 }
 
-/// The searched parts of a blob.
+/// Returns the searched parts of a blob.
 pub(super) async fn blob_text(link: &Link, hash: &str) -> Result<Option<String>> {
     let Ok(hash) = hash.parse::<BlobHash>() else {
         return Ok(None);

@@ -55,7 +55,7 @@ const ENTER: &str = "INSERT INTO processes (uuid, pid, started, host, lock, hear
 /// Reads how many row and mail ids were drawn, without reading rows.
 const BEGUN: &str = "SELECT m.last_value, l.last_value FROM messages_id_seq m, mail_id_seq l";
 
-/// Notification channel of a schema.
+/// Returns the notification channel of a schema.
 fn channel(schema: &str) -> String {
     format!("{schema}_log")
 }

@@ -152,13 +152,13 @@ impl PostgresTarget {
         ))
     }
 
-    /// The lock under which this schema is migrated: processes of one database share the numbers.
+    /// Returns the lock for migrations of this schema: processes of one database share the numbers.
     fn migration_lock(&self) -> i64 {
         lock_number("migrations of", &self.url.schema)
     }
 }
 
-/// Number of an advisory lock, derived from its purpose and name.
+/// Returns the number of an advisory lock, derived from its purpose and name.
 pub(super) fn lock_number(purpose: &str, name: &str) -> i64 {
     let digest = Sha256::digest(format!("ikigai: {purpose} {name}"));
     let mut bytes = [0; 8];

@@ -71,12 +71,12 @@ impl PostgresOwner {
         }
     }
 
-    /// Id under which this process owns agents.
+    /// Returns the id under which this process owns agents.
     pub fn id(&self) -> ProcessId {
         self.record.id
     }
 
-    /// Key of this process in the database, once it is registered.
+    /// Returns the key of this process in the database, once it is registered.
     pub fn key(&self) -> Option<i64> {
         *self.key.lock().unwrap_or_else(PoisonError::into_inner)
     }

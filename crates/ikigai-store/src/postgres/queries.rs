@@ -73,7 +73,7 @@ async fn rows(link: &Link, sql: &'static str, span: Span, limit: usize) -> Resul
         .await
 }
 
-/// Newest `usage` row of each agent; up to a thousand in one round trip.
+/// Returns the newest `usage` row of each agent; up to a thousand in one round trip.
 pub(super) async fn newest_usage(link: &Link, agents: &[AgentId]) -> Result<Vec<Row>> {
     let sql = "SELECT u.uuid, m.seq, m.kind, m.created_at, m.content, m.data
          FROM unnest($1::text[]) WITH ORDINALITY AS u (uuid, place)
@@ -116,7 +116,7 @@ pub(super) async fn count_messages(link: &Link, spans: &[Span]) -> Result<u64> {
     .await
 }
 
-/// The newest `limit` rows of kind `user` of spans, newest first, in one round trip.
+/// Returns the newest `limit` `user` rows of spans, newest first, in one round trip.
 pub(super) async fn user_rows(link: &Link, spans: &[Span], limit: usize) -> Result<Vec<Row>> {
     let sql = "SELECT s.uuid, m.seq, m.kind, m.created_at, m.content, m.data
          FROM unnest($1::text[], $2::bigint[], $3::bigint[]) WITH ORDINALITY
@@ -190,7 +190,8 @@ pub(super) async fn pages(link: &Link, spans: &[Span], limit: usize) -> Result<V
     Ok(pages.finish())
 }
 
-/// Head, snapshot and control rows in one round trip. The first row is the head with the snapshot.
+/// Reads head, snapshot and control rows in one round trip. The first row is the head with the
+/// snapshot.
 pub(super) async fn restore_point(
     link: &Link,
     agent: AgentId,

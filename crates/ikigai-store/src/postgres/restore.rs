@@ -213,7 +213,7 @@ fn sql_wrong(entries: &[DumpEntry], error: &tokio_postgres::Error) -> RestoreErr
     }
 }
 
-/// Message of the server, which the library hides.
+/// Returns the message of the server, which the library hides.
 fn server_message(error: &tokio_postgres::Error) -> String {
     let told = error.as_db_error().map(|told| told.message().to_owned());
     let cause = error.source().map(ToString::to_string);

@@ -314,7 +314,7 @@ impl PostgresSearch {
         })
     }
 
-    /// Order of hits: by relevance only if requested and there are few.
+    /// Returns the order of hits: by relevance only if requested and there are few.
     async fn order(&self, link: &Link, query: &SearchQuery) -> Result<SortOrder> {
         if query.order == SortOrder::Newest || self.ranking.is_none() {
             return Ok(SortOrder::Newest);
@@ -330,7 +330,7 @@ impl PostgresSearch {
         })
     }
 
-    /// Newest hits, and whether the search timed out.
+    /// Returns the newest hits, and true if the search timed out.
     async fn newest(
         &self,
         link: &Link,

@@ -83,7 +83,7 @@ impl<'a> StatementBuilder<'a> {
         Ok(())
     }
 
-    /// All statements, in order.
+    /// Returns all statements, in order.
     pub(super) fn finish(self) -> Vec<Statement> {
         self.statements
     }

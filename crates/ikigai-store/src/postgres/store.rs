@@ -106,7 +106,7 @@ impl PostgresStore {
         Ok(store)
     }
 
-    /// URL of the store; displayed without the password.
+    /// Returns the URL of the store; displayed without the password.
     pub fn url(&self) -> &Url {
         self.target.url()
     }
@@ -161,7 +161,7 @@ impl Drop for PostgresStore {
     }
 }
 
-/// Body of the thread: opens the store, hands it over, and writes until it is closed.
+/// Runs the thread: opens the store, hands it over, and writes until closed.
 fn work(
     options: PostgresOptions,
     opened: &blocking::SyncSender<Result<PostgresStore, StoreError>>,

@@ -36,7 +36,7 @@ pub(super) enum LongTexts {
     Somewhere,
 }
 
-/// Tag of an agent, so that searches can be restricted to it.
+/// Returns the tag of an agent, so that searches can be restricted to it.
 pub(super) fn tag_agent(key: i64) -> String {
     format!("{TAG}a{key}")
 }

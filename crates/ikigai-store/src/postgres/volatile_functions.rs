@@ -255,7 +255,7 @@ impl Scanner {
         Ok(())
     }
 
-    /// A quote behind a line break would continue the string with its escapes.
+    /// Refuses a quote after a line break, which would continue the string with its escapes.
     fn check_string_end(&self) -> Result<(), &'static str> {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let next = rest.iter().find(|it| !it.is_whitespace());

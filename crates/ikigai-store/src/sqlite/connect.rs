@@ -63,7 +63,7 @@ impl SqliteTarget {
         }
     }
 
-    /// Schema version of this program.
+    /// Returns the schema version of this program.
     pub(super) fn version(&self) -> u32 {
         u32::try_from(self.migrations.len()).unwrap_or(u32::MAX)
     }

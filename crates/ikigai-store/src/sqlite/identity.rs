@@ -165,7 +165,7 @@ impl OpenFiles {
 }
 
 impl Absence {
-    /// The error for callers: the store is away.
+    /// Makes the error for callers: the store is away.
     pub(super) fn store_error(&self, place: &StorePaths) -> StoreError {
         StoreError::Away {
             server: place.directory().display().to_string(),
@@ -174,7 +174,7 @@ impl Absence {
     }
 }
 
-/// The file's name; the error says in which directory it is.
+/// Returns the file's name; the error names its directory.
 fn name(path: &Path) -> std::borrow::Cow<'_, str> {
     path.file_name().unwrap_or_default().to_string_lossy()
 }

@@ -35,7 +35,7 @@ impl SqliteOwner {
         }
     }
 
-    /// Id under which this process owns agents.
+    /// Returns the id under which this process owns agents.
     pub(super) fn id(&self) -> ProcessId {
         self.record.id
     }

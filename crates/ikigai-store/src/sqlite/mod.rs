@@ -169,7 +169,7 @@ impl SqliteStore {
         })
     }
 
-    /// Path of the database with every link resolved.
+    /// Returns the path of the database with every link resolved.
     pub fn path(&self) -> &Path {
         self.target.path()
     }

@@ -63,32 +63,32 @@ impl StorePaths {
         }
     }
 
-    /// Directory of all these files.
+    /// Returns the directory of all these files.
     pub(super) fn directory(&self) -> &Path {
         self.database.parent().unwrap_or(Path::new("/"))
     }
 
-    /// File that is written after each commit, for other processes to watch.
+    /// Returns the file that is written after each commit, for other processes to watch.
     pub(super) fn notify(&self) -> PathBuf {
         self.beside("-notify")
     }
 
-    /// Directory of the processes' lock files.
+    /// Returns the directory of the processes' lock files.
     pub(super) fn locks(&self) -> PathBuf {
         self.beside("-locks")
     }
 
-    /// Write-ahead log of SQLite.
+    /// Returns the write-ahead log of SQLite.
     pub(super) fn wal(&self) -> PathBuf {
         self.beside("-wal")
     }
 
-    /// Shared index of that log.
+    /// Returns the shared index of that log.
     pub(super) fn shm(&self) -> PathBuf {
         self.beside("-shm")
     }
 
-    /// Path of the backup before version `version` is migrated.
+    /// Returns the path of the backup before version `version` is migrated.
     pub(super) fn backup(&self, version: u32, attempt: u32) -> PathBuf {
         if attempt == 1 {
             self.beside(&format!(".backup-v{version}"))
@@ -97,7 +97,7 @@ impl StorePaths {
         }
     }
 
-    /// Path of the database with a suffix.
+    /// Returns the path of the database with a suffix.
     pub(super) fn beside(&self, suffix: &str) -> PathBuf {
         let mut path = OsString::from(&self.database);
         path.push(suffix);
@@ -210,8 +210,8 @@ fn network_kind(directory: &Path) -> Result<Option<&'static str>, StoreError> {
     Ok(kind_of(i128::from(found)))
 }
 
-/// The name of a network file system, by the number that the kernel gives; its width and sign
-/// differ between machines.
+/// Returns the name of a network file system, by the kernel's number; its width and sign differ
+/// between machines.
 #[cfg(target_os = "linux")]
 fn kind_of(number: i128) -> Option<&'static str> {
     NETWORK_KINDS

@@ -99,7 +99,7 @@ pub(super) fn usage(connection: &Connection, span: Span, limit: usize) -> Result
     )
 }
 
-/// Newest `usage` row of each agent, in one statement for up to a thousand agents.
+/// Returns the newest `usage` row of each agent; up to a thousand in one statement.
 pub(super) fn newest_usage(connection: &Connection, agents: &[AgentId]) -> Result<Vec<Row>> {
     let mut newest = Vec::with_capacity(agents.len());
     for agent in agents {
@@ -157,7 +157,7 @@ pub(super) fn page(connection: &Connection, query: PageQuery) -> Result<Vec<Row>
     )
 }
 
-/// The newest `limit` rows of kind `user` of spans, newest first.
+/// Returns the newest `limit` `user` rows of spans, newest first.
 pub(super) fn user_rows(connection: &Connection, spans: &[Span], limit: usize) -> Result<Vec<Row>> {
     let mut found = Vec::new();
     for span in spans {
@@ -209,8 +209,8 @@ pub(super) fn pages(connection: &Connection, spans: &[Span], limit: usize) -> Re
     Ok(pages.finish())
 }
 
-/// Head, snapshot and control rows. Rows that other processes append after the head is read are
-/// left out.
+/// Reads head, snapshot and control rows. Rows that other processes append after the head is read
+/// are left out.
 pub(super) fn restore_point(
     connection: &Connection,
     agent: AgentId,
@@ -395,7 +395,7 @@ pub(super) fn blob(connection: &Connection, hash: BlobHash) -> Result<Option<Vec
     Ok(join_parts(hash, parts))
 }
 
-/// One row of an agent's log, for reading a commit back.
+/// Returns one row of an agent's log, for reading a commit back.
 pub(super) fn stored_row(connection: &Connection, at: RowRef) -> Result<Option<Row>> {
     one(
         connection,
@@ -406,7 +406,7 @@ pub(super) fn stored_row(connection: &Connection, at: RowRef) -> Result<Option<R
     )
 }
 
-/// The number of the newest transaction without rows of a process.
+/// Returns the number of the newest transaction without rows of a process.
 pub(super) fn witness(connection: &Connection, process: ProcessId) -> Result<Option<i64>> {
     one(
         connection,
@@ -416,7 +416,7 @@ pub(super) fn witness(connection: &Connection, process: ProcessId) -> Result<Opt
     )
 }
 
-/// Damage that SQLite finds in the file.
+/// Returns the damage that SQLite finds in the file.
 pub(super) fn integrity(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut statement = connection.prepare("PRAGMA integrity_check(20)")?;
     let found: Vec<String> = statement

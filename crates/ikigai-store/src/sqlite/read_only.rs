@@ -111,7 +111,7 @@ pub(super) fn connect(place: &StorePaths) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// The error for a store that cannot be opened for reading either.
+/// Makes the error for a store that cannot even be opened for reading.
 pub(super) fn unreadable(place: &StorePaths, error: &rusqlite::Error) -> StoreError {
     let log = place.wal();
     let has_log = log.metadata().is_ok_and(|metadata| metadata.len() > 0);

@@ -97,7 +97,7 @@ impl SqliteReader {
         watched.map_err(|error| self.target.error(error))
     }
 
-    /// The connection, opened if the last one broke or reads files that have changed.
+    /// Returns the connection; reopens it if it broke or its files have changed.
     fn connect(&mut self) -> Result<Connection, StoreError> {
         let versions = self.target.read_versions();
         match self.connection.take() {

@@ -36,7 +36,7 @@ const RECENT_LIMIT: Duration = Duration::from_secs(5);
 const INDEX: &str = "main.search";
 const RECENT_INDEX: &str = "temp.search";
 
-/// Number of rows that are not indexed yet.
+/// Returns the number of rows that are not indexed yet.
 pub(super) fn behind(connection: &Connection) -> rusqlite::Result<u64> {
     connection
         .prepare_cached(
@@ -147,12 +147,12 @@ pub(super) fn forget(connection: &Connection) -> rusqlite::Result<()> {
     )
 }
 
-/// Tag of a kind, without word separators.
+/// Returns the tag of a kind, without word separators.
 fn kind_tag(kind: Kind) -> String {
     format!("k{}", kind.name().replace('_', ""))
 }
 
-/// The searched parts of a blob.
+/// Returns the searched parts of a blob.
 fn blob_text(connection: &Connection, hash: &str) -> rusqlite::Result<Option<String>> {
     let Ok(hash) = hash.parse::<BlobHash>() else {
         return Ok(None);
@@ -290,7 +290,7 @@ impl SqliteSearch {
         }))
     }
 
-    /// Order of hits: by relevance only if requested and there are few.
+    /// Returns the order of hits: by relevance only if requested and there are few.
     fn order(&self, connection: &Connection, query: &SearchQuery) -> rusqlite::Result<SortOrder> {
         let Some(expression) = self.expression.as_ref().filter(|_| !query.words.is_empty()) else {
             return Ok(SortOrder::Newest);

@@ -210,7 +210,7 @@ impl FileListener {
     }
 }
 
-/// Number that changes when another connection commits.
+/// Returns the number that changes when another connection commits.
 fn data_version(connection: &Connection) -> rusqlite::Result<i64> {
     connection
         .prepare_cached("PRAGMA data_version")?

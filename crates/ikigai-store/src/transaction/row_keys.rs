@@ -15,13 +15,13 @@ pub(crate) struct RowKeys {
 }
 
 impl RowKeys {
-    /// Key of an agent.
+    /// Returns the key of an agent.
     pub(crate) fn agent(&self, agent: AgentId) -> Result<i64, CommitError> {
         let key = self.agents.get(&agent);
         key.copied().ok_or(CommitError::NoAgent(agent))
     }
 
-    /// Key of an agent, if one is named.
+    /// Returns the key of an agent, if one is named.
     pub(crate) fn optional(&self, agent: Option<AgentId>) -> Result<Option<i64>, CommitError> {
         agent.map(|agent| self.agent(agent)).transpose()
     }

@@ -64,7 +64,7 @@ pub(crate) fn check(batch: &Batch) -> Result<HashMap<AgentId, u64>, CommitError>
     Ok(counts)
 }
 
-/// Reference to a row that does not exist.
+/// Makes the error for a reference to a row that does not exist.
 pub(crate) fn dangling() -> CommitError {
     bad("a reference to something that is not there")
 }
@@ -86,7 +86,8 @@ fn missing_fork_point(agent: AgentId) -> CommitError {
     ))
 }
 
-/// Any process may record a fork or a kill in the parent's log. Neither bends the path.
+/// Returns true for parents' fork rows and kill rows, which any process may append. Neither bends
+/// the path.
 fn needs_no_lease(row: &NewRow) -> bool {
     !row.control && matches!(row.kind, Kind::Fork | Kind::AgentKilled)
 }
@@ -337,7 +338,10 @@ impl<'b> Decider<'_, 'b> {
         Ok(())
     }
 
-    /// Stopping an agent bounces its queued mail: the sender cannot know of the kill.
+    ///
+    /// Sets the status; stopping an agent bounces its queued mail.
+    ///
+    /// The sender cannot know of the kill.
     fn set_status(&mut self, agent: AgentId, status: Status) -> Result<(), CommitError> {
         let name = self.agent(agent)?.name.clone();
         if status == Status::Running {
