@@ -1,8 +1,8 @@
 //! OpenAI Chat Completions, the dialect of every compatible server.
 //!
-//! A thinking payload is `{"field": NAME}`, the field of the reasoning, or `{"reasoning_details":
-//! [..]}` with the collected details; the block has the readable text. Order within an assistant
-//! message is lost on the wire: all text is one field, all calls another.
+//! A thinking payload is `{"field": NAME}`, the field of the reasoning, or
+//! `{"reasoning_details": [..]}` with the collected details; the block has the readable text. Order
+//! within an assistant message is lost on the wire: all text is one field, all calls another.
 
 mod decode;
 mod encode;
