@@ -3,8 +3,8 @@
 //! The provider stores nothing, so every request has all that it needs again: reasoning items with
 //! their encrypted content, ids and phases of messages and calls. A thinking payload is the
 //! reasoning item from `response.output_item.done`, without null fields; an item payload is
-//! `{"id", "phase", "after"}`, where `after` is the id of the reasoning item before it. The order of
-//! keys may change; every string stays the same.
+//! `{"id", "phase", "after"}`, where `after` is the id of the reasoning item before it. The order
+//! of keys may change; every string stays the same.
 
 mod decode;
 mod encode;
