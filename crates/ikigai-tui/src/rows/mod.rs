@@ -159,7 +159,8 @@ pub fn block(shown: &Shown, fold: FoldState, manner: &RenderContext<'_>) -> Rend
         } => {
             let up_to = up_to(*range, manner);
             hinted_rule(
-                &format!("old tool output{up_to} shortened"),
+                "old tool output",
+                &format!("{up_to} shortened"),
                 "/context undo",
                 manner,
             )
@@ -412,21 +413,15 @@ fn failed(
     block
 }
 
-/// Renders the line above which rows are not sent, because of a summary or cut.
+/// Renders the line above which rows are not sent: `── context ──`, then the reason if it fits.
 pub fn context_start(by: RowRef, replaced: Replaced, manner: &RenderContext<'_>) -> RenderedBlock {
     let by = manner.row(by);
-    match replaced {
-        Replaced::BySummary => hinted_rule(
-            &format!("above: replaced by summary {by}"),
-            "/compact --show",
-            manner,
-        ),
-        Replaced::ByCut => hinted_rule(
-            &format!("above: left out of context by {by}"),
-            "/context undo",
-            manner,
-        ),
-    }
+    let (reason, hint) = match replaced {
+        Replaced::BySummary => (format!("replaced by summary {by}"), "/compact --show"),
+        Replaced::ByCut => (format!("left out by {by}"), "/context undo"),
+    };
+    let dash = manner.sign(Sign::Rule);
+    hinted_rule("context", &format!(" {dash} above: {reason}"), hint, manner)
 }
 
 /// Replacement of the rows above the start of the context.
@@ -443,16 +438,16 @@ fn up_to(range: Option<(RowRef, RowRef)>, manner: &RenderContext<'_>) -> String 
     range.map_or_else(String::new, |(_, to)| format!(" up to {}", manner.row(to)))
 }
 
-/// A rule with a hint, which is dropped if it does not fit.
-fn hinted_rule(word: &str, hint: &str, manner: &RenderContext<'_>) -> RenderedBlock {
+/// Renders a rule with a reason and a hint, each dropped if it does not fit.
+fn hinted_rule(word: &str, reason: &str, hint: &str, manner: &RenderContext<'_>) -> RenderedBlock {
     let dot = manner.sign(Sign::Dot);
-    let hinted = format!("{word} {dot} {hint}");
     let dashes = 2 * (crate::width::width(manner.sign(Sign::Rule)) + 1);
-    if crate::width::width(&hinted) + dashes <= usize::from(manner.width) {
-        rule(&hinted, manner)
-    } else {
-        rule(word, manner)
-    }
+    let texts = [
+        format!("{word}{reason} {dot} {hint}"),
+        format!("{word}{reason}"),
+    ];
+    let fits = |text: &&String| crate::width::width(text) + dashes <= usize::from(manner.width);
+    rule(texts.iter().find(fits).map_or(word, String::as_str), manner)
 }
 
 fn summary(
@@ -468,7 +463,8 @@ fn summary(
     let Some(text) = text else {
         let up_to = up_to(range, manner);
         return hinted_rule(
-            &format!("context full: rows{up_to} left out"),
+            "context full",
+            &format!(": rows{up_to} left out"),
             "/context undo",
             manner,
         );

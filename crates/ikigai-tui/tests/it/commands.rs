@@ -209,7 +209,7 @@ async fn the_scrollback_marks_where_a_summary_replaces_the_rows_above() {
 
     stage.line("/compact").await;
     stage.sees("turns summarised").await;
-    let mark = "── above: replaced by summary #";
+    let mark = "── context ── above: replaced by summary #";
     let screen = stage.sees(mark).await;
     assert!(screen.contains(" · /compact --show ──"), "{screen}");
     let line = screen.lines().position(|line| line.contains(mark));
