@@ -29,7 +29,7 @@ impl NameCache {
         Ok(())
     }
 
-    /// The agent's name, if it is cached and the agent exists.
+    /// Returns the agent's name, if it is cached and the agent exists.
     pub fn name_of(&self, agent: AgentId) -> Option<String> {
         self.0.get(&agent).cloned().flatten()
     }
@@ -46,7 +46,7 @@ impl NameCache {
         Ok(shown.told(names(own, &name_of)).to_string())
     }
 
-    /// `#12`, or `#docs.12` if it is another agent's row.
+    /// Returns `#12`, or `#docs.12` if it is another agent's row.
     pub async fn row(
         &mut self,
         engine: &Engine,

@@ -101,7 +101,7 @@ impl AgentTool {
     /// Facts about the calls of each of them.
     pub(crate) const FACTS: ToolFacts = ToolFacts::READING;
 
-    /// The tool of this name.
+    /// Returns the tool of this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
@@ -116,7 +116,7 @@ impl AgentTool {
         }
     }
 
-    /// Specs of all these tools, for models.
+    /// Returns the specs of all these tools, for models.
     pub(crate) fn specs() -> impl Iterator<Item = ToolSpec> {
         Self::ALL.into_iter().map(Self::spec)
     }
@@ -155,7 +155,7 @@ impl AgentTool {
         }
     }
 
-    /// A call for people.
+    /// Formats a call for people.
     pub(crate) fn shown(arguments: &str) -> String {
         ikigai_tools::arguments::shown(arguments)
     }

@@ -34,7 +34,7 @@ pub(crate) struct Came {
 }
 
 impl Came {
-    /// A call that failed, or did not run.
+    /// Creates the result of a call that failed or did not run.
     pub(crate) fn failed(reason: impl Into<String>) -> Self {
         Self {
             output: reason.into(),
@@ -44,12 +44,12 @@ impl Came {
 }
 
 impl OpenCall {
-    /// Call of a row, if it is one.
+    /// Returns the call of a row, if it is one.
     pub(crate) fn of(row: &Row) -> Option<Self> {
         called(row.at, row.created_at, &load(row).ok()?)
     }
 
-    /// Row that closes it.
+    /// Builds the row that closes it.
     pub(crate) fn result(&self, came: Came, verdict: Verdict) -> Event {
         let data = ToolResultData {
             tool_call_id: Some(self.id.clone()),
@@ -88,15 +88,15 @@ fn called(at: RowRef, created_at: Micros, loaded: &Loaded) -> Option<OpenCall> {
     }
 }
 
-/// Rows that close calls without running them.
+/// Builds the rows that close calls without running them.
 pub(crate) fn close(open: &[OpenCall], reason: &str) -> Vec<Event> {
     let close = |call: &OpenCall| call.result(Came::failed(reason), Verdict::Interrupted);
     open.iter().map(close).collect()
 }
 
-/// Calls of an agent's newest response without a result, in order; none if unknown.
-/// The view may be too short to know. Older calls get no result any more: later rows were written
-/// without it. An agent does not answer calls of its ancestors.
+/// Returns the newest response's calls without a result, in order; none if unknown. The view may be
+/// too short to know. Older calls get no result any more: later rows were written without it. An
+/// agent does not answer calls of its ancestors.
 pub(crate) fn open_calls(agent: &Agent) -> Option<Vec<OpenCall>> {
     let id = agent.state.agent();
     let mut open = Vec::new();

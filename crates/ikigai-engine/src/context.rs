@@ -64,18 +64,18 @@ pub struct ContextTurn {
 }
 
 impl Context {
-    /// Size of the parts sent with every request: system prompt, pins and tools.
+    /// Returns the size of the parts sent with every request: system prompt, pins and tools.
     pub fn fixed_tokens(&self) -> u64 {
         let parts = self.pins.iter().chain(&self.tools);
         self.system + parts.map(|(_, tokens)| tokens).sum::<u64>()
     }
 
-    /// Size of all turns.
+    /// Returns the size of all turns.
     pub fn total_tokens(&self) -> u64 {
         self.turns.iter().map(|turn| turn.tokens).sum()
     }
 
-    /// Used part of the budget, in percent.
+    /// Returns the used part of the budget, in percent.
     pub fn percent(&self) -> u64 {
         let used = self.fixed_tokens() + self.total_tokens();
         used.saturating_mul(100) / self.budget.max(1)
@@ -208,7 +208,7 @@ impl Engine {
         Ok(context)
     }
 
-    /// Origin of a model's window size.
+    /// Returns the origin of a model's window size.
     fn window_source(&self, choice: &ModelChoice) -> WindowSource {
         if self.is_corrected(choice) {
             WindowSource::Refusal
@@ -217,7 +217,7 @@ impl Engine {
         }
     }
 
-    /// Tokens that a model reserves for its answer.
+    /// Returns the tokens that a model reserves for its answer.
     fn reserve(&self, choice: &ModelChoice, window: u64) -> Option<u64> {
         if self.is_corrected(choice) {
             return None;
@@ -241,7 +241,7 @@ impl Engine {
     }
 }
 
-/// First words of a turn.
+/// Returns the first words of a turn.
 fn title(agent: &Agent, size: &TurnSize) -> String {
     if size.is_summary {
         return "summary".to_owned();

@@ -67,8 +67,8 @@ pub struct Cap {
 }
 
 impl Engine {
-    /// Cost of every agent, parents before children.
-    /// The time depends on the number of agents, not on their rows.
+    /// Returns the cost of every agent, parents before children. The time depends on the number of
+    /// agents, not on their rows.
     pub async fn costs(&self) -> Result<Vec<Cost>, EngineError> {
         let agents = self.agents().await?;
         let sums = self.sums(agents.iter().map(|agent| agent.id)).await?;
@@ -100,8 +100,8 @@ impl Engine {
         Ok(sums.remove(&agent).unwrap_or_default())
     }
 
-    /// Cost of these agents by model or day.
-    /// Reads all their `usage` rows in pages, one row per response.
+    /// Returns the cost of these agents by model or day. Reads all their `usage` rows in pages, one
+    /// row per response.
     pub async fn cost_shares(
         &self,
         agents: &[AgentId],
@@ -136,12 +136,12 @@ impl Engine {
         Ok(shares.into_values().collect())
     }
 
-    /// An agent and all its descendants, dead ones too.
+    /// Returns an agent and all its descendants, dead ones too.
     pub async fn family_of(&self, agent: AgentId) -> Result<Vec<AgentId>, EngineError> {
         Ok(FamilyTree::new(self.agents().await?).below(agent))
     }
 
-    /// Total cost of some agents.
+    /// Returns the total cost of some agents.
     async fn spent(&self, agents: Vec<AgentId>) -> Result<Amounts, StoreError> {
         let newest = self.store.newest_usage(agents).await?;
         Ok(newest
@@ -162,7 +162,7 @@ impl Engine {
     }
 }
 
-/// Sum over an agent's own rows, from one of its `usage` rows.
+/// Returns the sum over an agent's own rows, from one of its `usage` rows.
 fn sum_of(row: &Row) -> Amounts {
     let usage: UsageData = data::read(row.data.as_deref());
     usage.sum.unwrap_or(usage.amounts)
@@ -223,7 +223,7 @@ impl Cap {
             || self.tokens.is_some_and(|most| self.spent.tokens() >= most)
     }
 
-    /// Spent part of the cap: `$0.41 of $5.00`.
+    /// Returns the spent part of the cap: `$0.41 of $5.00`.
     pub fn used(&self) -> String {
         let money = self.nano_usd.map(|most| {
             let spent = self.spent.cost_nano_usd.unwrap_or(0);
@@ -238,7 +238,7 @@ impl Cap {
     }
 }
 
-/// Stored amount of dollars in billionths; none if it is out of range.
+/// Returns the stored amount of dollars in billionths; none if it is out of range.
 fn nano_of(usd: &serde_json::Number) -> Option<u64> {
     let nano = usd.as_f64()? * 1e9;
     let fits = (0.0..9e18).contains(&nano);
@@ -252,7 +252,7 @@ fn nano_of(usd: &serde_json::Number) -> Option<u64> {
 }
 
 impl Engine {
-    /// Caps of the agent and its ancestors, the nearest first.
+    /// Returns the caps of the agent and its ancestors, the nearest first.
     ///
     /// Reads nothing for an agent that has neither.
     pub(crate) async fn caps(&self, agent: &Agent) -> Result<Vec<Cap>, EngineError> {
@@ -280,7 +280,7 @@ impl Engine {
         Ok(caps)
     }
 
-    /// Reason for refusing a request, if a cap is used up.
+    /// Returns the reason for refusing a request, if a cap is used up.
     pub(crate) async fn used_up(&self, agent: &Agent) -> Result<Option<String>, EngineError> {
         let caps = self.caps(agent).await?;
         Ok(caps.iter().find(|cap| cap.is_used_up()).map(|cap| {

@@ -111,7 +111,7 @@ pub(crate) fn size(bytes: usize) -> String {
 }
 
 impl Engine {
-    /// Texts of pinned documents, by the hashes in the settings.
+    /// Returns the texts of pinned documents, by the hashes in the settings.
     pub(crate) async fn documents(
         &self,
         settings: &Settings,
@@ -129,8 +129,8 @@ impl Engine {
     }
 }
 
-/// `AGENTS.md` files of a directory and its ancestors, the most general first.
-/// Ends at the root of a repository or the user's home.
+/// Returns `AGENTS.md` files of a directory and its ancestors, the most general first. Ends at the
+/// root of a repository or the user's home.
 pub(crate) fn agents_files(workdir: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for directory in workdir.ancestors() {

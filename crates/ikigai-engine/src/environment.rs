@@ -13,33 +13,33 @@ use jiff::tz::TimeZone;
 
 /// External inputs of the engine: time, ids, randomness, home directory and grant key.
 pub trait Environment: Send + Sync {
-    /// Current time.
+    /// Returns the current time.
     fn now(&self) -> Micros;
 
-    /// Sixteen random bytes.
+    /// Returns sixteen random bytes.
     fn random(&self) -> [u8; 16];
 
-    /// Calendar day of a moment in the user's time zone.
+    /// Returns the calendar day of a moment in the user's time zone.
     fn day(&self, at: Micros) -> String {
         universal_day(at)
     }
 
-    /// Time zone of the user, for typed times.
+    /// Returns the time zone of the user, for typed times.
     fn zone(&self) -> TimeZone {
         TimeZone::UTC
     }
 
-    /// The user's home directory.
+    /// Returns the user's home directory.
     fn home(&self) -> Option<PathBuf> {
         None
     }
 
-    /// Key that tags grants of this user on this machine; by default a key of this process.
+    /// Returns the key that tags grants of this user on this machine.
     fn grant_key(&self) -> GrantKey {
         GrantKey::of_this_process()
     }
 
-    /// Called at each crash point; tests end the process there.
+    /// Handles a crash point; tests end the process there.
     fn crash_point(&self, _point: CrashPoint) {}
 }
 
@@ -195,7 +195,7 @@ impl CrashPoint {
     ];
 }
 
-/// Calendar day of a moment in UTC.
+/// Returns the calendar day of a moment in UTC.
 fn universal_day(at: Micros) -> String {
     Timestamp::from_microsecond(at.0).map_or_else(
         |_| "(no day)".to_owned(),
@@ -272,7 +272,7 @@ pub(crate) fn draw_run(environment: &dyn Environment) -> RunId {
     RunId(u128::from_be_bytes(environment.random()))
 }
 
-/// Value of the environment variable that marks a call's processes.
+/// Returns the value of the environment variable that marks a call's processes.
 pub(crate) fn cookie_of(run: Option<RunId>) -> String {
     run.map_or_else(String::new, |run| format!("{:032x}", run.0))
 }

@@ -126,7 +126,7 @@ impl EngineError {
         )
     }
 
-    /// Underlying failure of the store, if any.
+    /// Returns the underlying failure of the store, if any.
     pub fn store_failure(&self) -> Option<&StoreError> {
         match self {
             Self::Store(error)

@@ -41,7 +41,7 @@ impl Format {
     /// Names of all formats.
     pub const WORDS: [&'static str; 3] = ["md", "html", "json"];
 
-    /// Format by its name.
+    /// Returns the format by its name.
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "md" | "markdown" => Some(Self::Markdown),
@@ -51,7 +51,7 @@ impl Format {
         }
     }
 
-    /// File extension.
+    /// Returns the file extension.
     pub const fn ending(self) -> &'static str {
         match self {
             Self::Markdown => "md",
@@ -154,7 +154,7 @@ impl Engine {
     }
 }
 
-/// Agents in the order of the tree, each with its depth.
+/// Returns the agents in the order of the tree, each with its depth.
 fn exported(whose: Whose, agents: &[AgentRecord]) -> Vec<(AgentRecord, usize)> {
     let (roots, with_children) = match whose {
         Whose::All => (roots_of(agents), true),
@@ -180,7 +180,7 @@ fn exported(whose: Whose, agents: &[AgentRecord]) -> Vec<(AgentRecord, usize)> {
     found
 }
 
-/// Agents whose parents are not in the list.
+/// Returns the agents whose parents are not in the list.
 fn roots_of(agents: &[AgentRecord]) -> Vec<AgentId> {
     let known: HashSet<AgentId> = agents.iter().map(|agent| agent.id).collect();
     let is_root = |agent: &&AgentRecord| agent.parent.is_none_or(|parent| !known.contains(&parent));
@@ -322,7 +322,7 @@ impl Writing<'_> {
     }
 }
 
-/// Name of a row within its agent: `#12`.
+/// Returns the name of a row within its agent: `#12`.
 fn named(row: RowRef) -> String {
     format!("#{}", row.seq)
 }

@@ -19,7 +19,7 @@ impl FamilyTree {
         self.agents.iter().find(|agent| agent.id == id)
     }
 
-    /// An agent and all its descendants that live, parents before children.
+    /// Returns an agent and all its descendants that live, parents before children.
     pub(crate) fn living_below(&self, id: AgentId) -> Vec<AgentId> {
         let mut found = self.below(id);
         let lives = |id: &AgentId| {
@@ -30,7 +30,7 @@ impl FamilyTree {
         found
     }
 
-    /// An agent and all its descendants, dead ones too, parents before children.
+    /// Returns an agent and all its descendants, dead ones too, parents before children.
     pub(crate) fn below(&self, id: AgentId) -> Vec<AgentId> {
         let mut children: HashMap<AgentId, Vec<AgentId>> = HashMap::new();
         for agent in &self.agents {
@@ -49,7 +49,7 @@ impl FamilyTree {
         found
     }
 
-    /// The ancestors of an agent, the nearest first.
+    /// Returns the ancestors of an agent, the nearest first.
     pub(crate) fn ancestors(&self, id: AgentId) -> Vec<AgentId> {
         let mut found = Vec::new();
         let mut parent = self.get(id).and_then(|agent| agent.parent);

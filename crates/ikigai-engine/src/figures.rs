@@ -113,7 +113,7 @@ pub fn since(at: Micros, now: Micros) -> String {
     }
 }
 
-/// Beginning of a text on one line.
+/// Returns the beginning of a text on one line.
 pub(crate) fn shortened(text: &str, most: usize) -> String {
     let words: Vec<_> = text.split_whitespace().collect();
     let line = words.join(" ");
@@ -124,7 +124,7 @@ pub(crate) fn shortened(text: &str, most: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// A number of turns.
+/// Formats a number of turns.
 pub(crate) fn turns(number: usize) -> String {
     match number {
         1 => "1 turn".to_owned(),

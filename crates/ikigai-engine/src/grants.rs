@@ -9,12 +9,12 @@ use ikigai_tools::permission::{Grant, GrantKey};
 use crate::Engine;
 
 impl Engine {
-    /// Mode in force for an agent: the logged one, limited to grants made here.
+    /// Returns the mode in force: the logged one, limited to grants made here.
     pub fn mode_in_force(&self, state: &AgentState) -> Approve {
         self.in_force(state).mode
     }
 
-    /// Mode and rules of an agent that this user granted on this machine.
+    /// Returns the mode and rules of an agent that this user granted on this machine.
     pub(crate) fn in_force(&self, state: &AgentState) -> Grant {
         Grant::in_force(state, || self.grant_key())
     }
@@ -52,7 +52,7 @@ pub(crate) fn awaits_tag(event: &Event) -> bool {
     matches!(event, Event::Command { data, .. } if data.grant.is_some())
 }
 
-/// Empty tag for a row of unknown position; none if the values need no tag.
+/// Returns an empty tag for a row without a position, if it needs one.
 pub(crate) fn pending_tag(set: &serde_json::Map<String, serde_json::Value>) -> Option<String> {
     GrantScope::of_set(set).is_wide().then(String::new)
 }

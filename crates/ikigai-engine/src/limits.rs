@@ -14,7 +14,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Far above the need of useful turns; ends a turn that loops.
+    /// Sets limits far above the need of useful turns, to end a loop.
     fn default() -> Self {
         Self {
             requests: 200,

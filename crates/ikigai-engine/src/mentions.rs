@@ -70,7 +70,7 @@ async fn files_in(ledger: &Ledger, text: &str) -> Result<Vec<Attached>, String> 
     Ok(files)
 }
 
-/// Note for the model about rewinds since the last message.
+/// Builds the note for the model about rewinds since the last message.
 async fn taken_back_since(ledger: &mut Ledger) -> Result<Option<String>, EngineError> {
     let rewinds = rewinds_since_message(ledger).await?;
     let mut changed = Vec::new();
@@ -91,7 +91,7 @@ async fn taken_back_since(ledger: &mut Ledger) -> Result<Option<String>, EngineE
     }))
 }
 
-/// Rewinds since the last user message, oldest first.
+/// Returns the rewinds since the last user message, oldest first.
 async fn rewinds_since_message(ledger: &mut Ledger) -> Result<Vec<RewindData>, EngineError> {
     let Ledger { agent, engine, .. } = ledger;
     loop {
@@ -110,9 +110,8 @@ async fn rewinds_since_message(ledger: &mut Ledger) -> Result<Vec<RewindData>, E
     }
 }
 
-/// Files that a message mentions.
-/// A word after `@` is one if the file exists or if it can be nothing else; `@types/node` and
-/// `@name` are words.
+/// Returns the files that a message mentions. A word after `@` is one if the file exists or if it
+/// can be nothing else; `@types/node` and `@name` are words.
 fn mentions(ledger: &Ledger, text: &str) -> Vec<Mention> {
     let place = place(ledger);
     let words = text.split_whitespace();
@@ -164,7 +163,7 @@ fn place(ledger: &Ledger) -> Place {
     }
 }
 
-/// Row of a message: note for the model, typed text, files.
+/// Builds the row of a message: note for the model, typed text, files.
 fn message_of(typed: &str, note: Option<&str>, files: &[Attached]) -> Event {
     let mut text = match note {
         Some(note) => format!("{note}\n\n{typed}"),
@@ -215,7 +214,7 @@ async fn list_directory(place: &Place, mention: &Mention) -> Result<Attached, St
     })
 }
 
-/// Names of the entries of a directory, sorted; directories end with `/`.
+/// Returns the names of the entries of a directory, sorted; directories end with `/`.
 fn entry_names(directory: &Path, hidden: &[PathBuf]) -> Result<Vec<String>, String> {
     let entries = std::fs::read_dir(directory);
     let entries = entries.map_err(|error| format!("cannot be listed: {error}"))?;
@@ -237,7 +236,7 @@ fn is_user_message(entry: &Entry) -> bool {
     entry.kind() == Some(Kind::User) && is_message(&data::read(entry.row.data.as_deref()))
 }
 
-/// File that a word mentions, if any.
+/// Returns the file that a word mentions, if any.
 fn mention(place: &Place, word: &str) -> Option<Mention> {
     let spelled = [word, word.trim_end_matches(PUNCTUATION)];
     for typed in spelled {
@@ -280,7 +279,7 @@ fn ranged(typed: &str) -> (&str, Option<(usize, usize)>) {
     lines.unwrap_or((typed, None))
 }
 
-/// Fence that does not occur in the text.
+/// Returns the fence that does not occur in the text.
 fn fence_for(text: &str) -> String {
     let mut fence = "```".to_owned();
     while text.contains(&fence) {

@@ -107,7 +107,7 @@ impl Engine {
     }
 }
 
-/// The number of the response that a row is part of; 0 for older rows, which have none.
+/// Returns the response number of a row; 0 for older rows without one.
 fn response_of(row: &Row) -> Option<u64> {
     let is_part = matches!(row.kind.read_as(), Some(Kind::Assistant | Kind::ToolCall));
     let data: AssistantData = data::read(row.data.as_deref());

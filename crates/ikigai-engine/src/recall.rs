@@ -45,7 +45,7 @@ impl Engine {
         Ok(given)
     }
 
-    /// Result of `find` on the newest tool result of the path for which it has one.
+    /// Returns the first result of `find` on the path's tool results, newest first.
     async fn newest_result<T>(
         &self,
         agent: &Agent,

@@ -44,7 +44,7 @@ pub(crate) fn rows_of(
     events
 }
 
-/// Row of the text of an unfinished answer.
+/// Builds the row of an unfinished answer's text.
 pub(crate) fn partial(text: String, stop: &str, tally: &Tally, target: Option<&Target>) -> Event {
     let data = AssistantData {
         response: Some(tally.response + 1),
@@ -56,7 +56,7 @@ pub(crate) fn partial(text: String, stop: &str, tally: &Tally, target: Option<&T
     Event::Assistant { text, data }
 }
 
-/// Row of a failure.
+/// Builds the row of a failure.
 pub(crate) fn failure(category: Category, text: &str, status: Option<u16>, attempts: u32) -> Event {
     let data = ErrorData {
         category: Some(category),

@@ -98,17 +98,17 @@ impl Departure {
         })
     }
 
-    /// The files, with lines added and taken away, if known.
+    /// Returns the files, with lines added and taken away, if known.
     pub(crate) fn into_files(self) -> Vec<(String, Option<(u64, u64)>)> {
         self.files.into_iter().collect()
     }
 
-    /// The files, for the row of the rewind.
+    /// Returns the files, for the row of the rewind.
     pub(crate) fn files(&self) -> Option<Vec<String>> {
         Some(self.files.keys().cloned().collect()).filter(|files: &Vec<_>| !files.is_empty())
     }
 
-    /// Number of turns left and restored: ` · 3 turns folded`.
+    /// Returns the number of turns left and restored: ` · 3 turns folded`.
     pub(super) fn turns(&self) -> String {
         let mut text = String::new();
         for (count, what) in [(self.folded, "folded"), (self.back, "back")] {
@@ -125,7 +125,8 @@ impl Departure {
         text
     }
 
-    /// Changed files that stay changed, with line counts, and tools with unknown changes.
+    /// Returns the changed files that stay changed, with line counts, and tools with unknown
+    /// changes.
     pub(crate) fn changed(&self, workdir: Option<&str>) -> Option<String> {
         let place = Place {
             workdir: PathBuf::from(workdir.unwrap_or("/")),
@@ -230,7 +231,7 @@ impl Side {
     }
 }
 
-/// The row that goes to `target`, and what that leaves behind.
+/// Builds the row that rewinds to `target`, with the effects of that.
 pub(crate) async fn leave_for(
     store: &dyn ReadLog,
     agent: &Agent,

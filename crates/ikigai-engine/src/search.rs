@@ -62,7 +62,7 @@ pub struct Named {
 }
 
 impl Named {
-    /// Reference to the row: `#name.12`, or `#12` for the agent itself.
+    /// Returns the reference to the row: `#name.12`, or `#12` for the agent itself.
     pub fn reference(&self, own: Option<AgentId>) -> String {
         let RowRef { agent, seq } = self.hit.at;
         if own == Some(agent) {
@@ -115,7 +115,7 @@ impl Engine {
         Ok(Ok(found(page, asked.order, &agents)))
     }
 
-    /// Directory in its stored form.
+    /// Returns the directory in its stored form.
     fn directory(&self, filters: &Filters, workdir: Option<&Path>) -> Option<String> {
         let typed = filters.path.as_deref()?;
         let home = self.environment.home();
@@ -158,7 +158,7 @@ fn within(
     Some(agents.iter().filter(is_meant).map(|it| it.id).collect())
 }
 
-/// Agents with the filter's name or id prefix, dead ones too; none without a filter.
+/// Finds agents by the filter's name or id prefix; none without a filter.
 fn named(agents: &[AgentRecord], filters: &Filters) -> Result<Option<Vec<AgentId>>, String> {
     let Some(name) = filters.agent.as_deref() else {
         return Ok(None);
@@ -210,8 +210,8 @@ fn found(page: SearchPage, asked: SortOrder, agents: &[AgentRecord]) -> SearchRe
     }
 }
 
-/// Name or id prefix that identifies only this agent.
-/// A name refers to the living agent of that name.
+/// Returns the name or id prefix that identifies only this agent. A name refers to the living agent
+/// of that name.
 fn typed_as(agent: &AgentRecord, agents: &[AgentRecord]) -> String {
     let is_alone = |means: &dyn Fn(&AgentRecord) -> bool| {
         let others = agents.iter().filter(|other| other.id != agent.id);

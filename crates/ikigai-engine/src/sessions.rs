@@ -21,7 +21,7 @@ pub struct SessionEntry {
 }
 
 impl Engine {
-    /// All sessions, the last used one first.
+    /// Returns all sessions, the last used one first.
     pub async fn session_entries(&self) -> Result<Vec<SessionEntry>, EngineError> {
         let sessions = self.sessions().await?.into_iter();
         let mut entries: HashMap<SessionId, SessionEntry> = sessions

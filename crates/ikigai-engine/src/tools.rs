@@ -19,7 +19,7 @@ const MOST_SHOWN_CHARS: usize = 4_000;
 
 /// Source of tools.
 pub trait Tools: Send + Sync {
-    /// Tools for this directory, in alphabetical order.
+    /// Returns the tools for this directory, in alphabetical order.
     fn offered<'a>(&'a self, workdir: &'a Path) -> BoxFuture<'a, Vec<Arc<dyn Tool>>>;
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Toolset {
 }
 
 impl Toolset {
-    /// Tool descriptions for the model.
+    /// Returns the tool descriptions for the model.
     pub(crate) fn specs(&self) -> Vec<ToolSpec> {
         let tools = self.tools.iter().map(|(spec, _)| spec.clone());
         let mut specs: Vec<_> = tools.chain(self.agent_tools.iter().cloned()).collect();
@@ -86,7 +86,7 @@ impl Toolset {
         specs
     }
 
-    /// Agent tool of this name, if the agent has it.
+    /// Returns the agent tool of this name, if the agent has it.
     pub(crate) fn agent_tool(&self, name: &str) -> Option<AgentTool> {
         let has = self.agent_tools.iter().any(|spec| spec.name == name);
         AgentTool::named(name).filter(|_| has)

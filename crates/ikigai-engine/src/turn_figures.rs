@@ -40,7 +40,7 @@ impl TurnFigures {
         }
     }
 
-    /// Time from the first row to the last.
+    /// Returns the time from the first row to the last.
     pub fn took(&self) -> Duration {
         let micros = self.ended.0.saturating_sub(self.began.0);
         Duration::from_micros(u64::try_from(micros).unwrap_or(0))

@@ -82,9 +82,8 @@ async fn is_root_row(store: &dyn ReadLog, row: RowRef) -> Result<bool, StoreErro
     Ok(row.as_ref().is_some_and(is_root))
 }
 
-/// Root of the agent's path.
-/// An earlier cut names it, since cuts begin there; without one, the path is read through its
-/// bends.
+/// Returns the root of the agent's path. An earlier cut names it, since cuts begin there; without
+/// one, the path is read through its bends.
 pub(crate) async fn root_of(
     store: &dyn ReadLog,
     agent: &mut Agent,

@@ -100,7 +100,7 @@ impl Completion {
         self.open.is_some()
     }
 
-    /// Directory to list, as typed; empty for the agent's own.
+    /// Returns the directory to list, as typed; empty for the agent's own.
     pub fn wants_directory(&self, text: &str, cursor: usize) -> Option<String> {
         let wanted = wanted(text, cursor)?;
         let directory = directory_of(&wanted)?;
@@ -184,7 +184,7 @@ impl Completion {
         })
     }
 
-    /// Rows of the list around the selected entry.
+    /// Returns the rows of the list around the selected entry.
     pub fn lines(&mut self, columns: u16, rows: usize) -> Vec<TextLine> {
         let Some(open) = &mut self.open else {
             return Vec::new();
@@ -211,8 +211,8 @@ impl Completion {
         });
     }
 
-    /// Candidates for a word, with the files of its directory.
-    /// Dotfiles appear once the dot is typed.
+    /// Returns the candidates for a word, with the files of its directory. Dotfiles appear once the
+    /// dot is typed.
     fn choices(&self, wanted: &Wanted) -> CompletionContext {
         let mut context = self.context.clone();
         context.paths = match (directory_of(wanted), &self.listing) {
@@ -233,7 +233,7 @@ impl Completion {
     }
 }
 
-/// Directory part of a path being typed.
+/// Returns the directory part of a path being typed.
 fn directory_of(wanted: &Wanted) -> Option<&str> {
     let end = wanted.typed.rfind('/').map_or(0, |slash| slash + 1);
     is_path(wanted.what).then(|| &wanted.typed[..end])

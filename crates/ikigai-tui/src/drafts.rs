@@ -65,7 +65,7 @@ struct PendingJson {
 }
 
 impl DraftFiles {
-    /// Files in a directory, which is created with the first of them.
+    /// Uses a directory, which is created with the first file.
     pub fn at(directory: PathBuf) -> Self {
         let mut number = [0; 4];
         // The number distinguishes instances with the same process id.
@@ -177,7 +177,7 @@ impl DraftFiles {
         Ok(())
     }
 
-    /// Files of one kind left by dead processes, each with its name without the instance.
+    /// Finds files of dead processes, each with its name without the instance.
     fn left_behind(&self, kind: &str) -> io::Result<Vec<(PathBuf, String)>> {
         let entries = match fs::read_dir(&self.directory) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

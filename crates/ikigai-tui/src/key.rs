@@ -97,7 +97,7 @@ pub enum MouseAction {
 }
 
 impl KeyPress {
-    /// A key without modifiers.
+    /// Creates a key without modifiers.
     pub const fn of(code: KeyCode) -> Self {
         Self {
             code,
@@ -107,7 +107,7 @@ impl KeyPress {
         }
     }
 
-    /// A letter with Ctrl.
+    /// Creates a letter with Ctrl.
     pub const fn ctrl(letter: char) -> Self {
         Self {
             ctrl: true,
@@ -115,7 +115,7 @@ impl KeyPress {
         }
     }
 
-    /// A key with Alt.
+    /// Creates a key with Alt.
     pub const fn alt(code: KeyCode) -> Self {
         Self {
             alt: true,
@@ -123,7 +123,7 @@ impl KeyPress {
         }
     }
 
-    /// A key with Shift.
+    /// Creates a key with Shift.
     pub const fn shift(code: KeyCode) -> Self {
         Self {
             shift: true,

@@ -17,7 +17,7 @@ pub struct TextSpan {
 }
 
 impl TextSpan {
-    /// A piece of text.
+    /// Creates a piece of text.
     pub fn new(text: impl Into<String>, look: impl Into<Look>) -> Self {
         Self {
             text: text.into(),
@@ -39,7 +39,7 @@ pub struct TextLine {
 }
 
 impl TextLine {
-    /// A line of these spans, without a lead.
+    /// Creates a line of these spans, without a lead.
     pub fn new(spans: Vec<TextSpan>) -> Self {
         Self {
             spans,
@@ -47,12 +47,12 @@ impl TextLine {
         }
     }
 
-    /// A line of one span.
+    /// Creates a line of one span.
     pub fn of(text: impl Into<String>, look: impl Into<Look>) -> Self {
         Self::new(vec![TextSpan::new(text, look)])
     }
 
-    /// Text of the line, with its lead.
+    /// Returns the text of the line, with its lead.
     pub fn text(&self) -> String {
         self.spans.iter().map(|span| span.text.as_str()).collect()
     }

@@ -22,7 +22,7 @@ pub struct ChoiceList {
 }
 
 impl ChoiceList {
-    /// A list with its first entry selected.
+    /// Creates a list with its first entry selected.
     pub fn new(entries: Vec<Candidate>, rows: usize) -> Self {
         Self {
             entries,
@@ -32,7 +32,7 @@ impl ChoiceList {
         }
     }
 
-    /// Number of entries.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -89,25 +89,25 @@ impl ChoiceList {
         is_there
     }
 
-    /// Text of the selected entry.
+    /// Returns the text of the selected entry.
     pub fn marked(&self) -> Option<&str> {
         self.entries
             .get(self.marked)
             .map(|entry| entry.text.as_str())
     }
 
-    /// The selected entry.
+    /// Returns the selected entry.
     pub fn into_marked(self) -> Option<Candidate> {
         self.entries.into_iter().nth(self.marked)
     }
 
-    /// Number of the selected entry, and of all: `3/37`.
+    /// Returns the number of the selected entry, and of all: `3/37`.
     pub fn place(&self) -> String {
         let marked = (self.marked + 1).min(self.entries.len());
         format!("{marked}/{}", self.entries.len())
     }
 
-    /// Visible rows.
+    /// Returns the visible rows.
     pub fn lines(&self, columns: u16) -> Vec<TextLine> {
         let entries = self.entries.iter().enumerate();
         let shown = entries.skip(self.first).take(self.rows);
@@ -122,7 +122,7 @@ impl ChoiceList {
             .collect()
     }
 
-    /// Rows of the list; the last one counts all entries if some are hidden.
+    /// Returns the rows; the last one counts all entries if some are hidden.
     pub fn counted_lines(&self, columns: u16) -> Vec<TextLine> {
         let mut lines = self.lines(columns);
         if self.entries.len() > self.rows
@@ -151,7 +151,7 @@ impl ChoiceList {
     }
 }
 
-/// Row of an entry, with its text in a column.
+/// Returns the row of an entry, with its text in a column.
 fn row(entry: &Candidate, marked: bool, columns: usize) -> TextLine {
     let (plain, hit) = if marked {
         let marked = Look::of(Tone::Marked);

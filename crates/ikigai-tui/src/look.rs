@@ -89,7 +89,7 @@ impl Look {
     /// Struck through.
     pub const STRIKE: u8 = 32;
 
-    /// A role without emphasis.
+    /// Creates a role without emphasis.
     pub const fn of(role: Tone) -> Self {
         Self { role, set_off: 0 }
     }

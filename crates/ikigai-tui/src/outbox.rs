@@ -90,7 +90,7 @@ pub struct Outbox {
 }
 
 impl OutboxEntry {
-    /// Reason why it is not stored, if the store failed.
+    /// Returns the reason why it is not stored, if the store failed.
     pub fn reason(&self) -> Option<&str> {
         match &self.state {
             EntryState::Waiting { reason, .. } | EntryState::Storing { reason } => Some(reason),
@@ -112,7 +112,7 @@ impl OutboxEntry {
 }
 
 impl Outbox {
-    /// Number of lines added so far; the next one gets this number.
+    /// Returns the number of lines added so far; the next one gets this number.
     pub fn added(&self) -> u64 {
         self.added
     }
@@ -185,7 +185,7 @@ impl Outbox {
         self.entries.iter_mut().find(has_id)
     }
 
-    /// Text of a line.
+    /// Returns the text of a line.
     pub fn line(&self, id: MailId) -> Option<&str> {
         let mut entries = self.entries.iter();
         let entry = entries.find(|entry| entry.submission.id == id)?;
@@ -261,7 +261,7 @@ impl Outbox {
         self.returned(id, "taken back into the input")
     }
 
-    /// Lines handed to an agent, for callers that know it is gone.
+    /// Returns the lines handed to an agent, for callers that know it is gone.
     pub fn sent_to(&self, agent: AgentId) -> Vec<MailId> {
         let is_lost = |entry: &&OutboxEntry| {
             let is_with_agent = matches!(entry.state, EntryState::Sent | EntryState::Running);
@@ -271,7 +271,7 @@ impl Outbox {
         lost.map(|entry| entry.submission.id).collect()
     }
 
-    /// Agents with lines here, each once.
+    /// Returns the agents with lines here, each once.
     pub fn agents(&self) -> Vec<AgentId> {
         let mut agents: Vec<_> = self.entries.iter().map(|entry| entry.agent).collect();
         agents.sort();
@@ -279,7 +279,7 @@ impl Outbox {
         agents
     }
 
-    /// Lines of an agent without an answer for a moment.
+    /// Returns the lines of an agent without an answer for a moment.
     pub fn queued(&self, agent: AgentId) -> impl Iterator<Item = &OutboxEntry> {
         self.entries.iter().filter(move |entry| {
             let is_late = entry.saved != SaveState::Not;
@@ -288,7 +288,7 @@ impl Outbox {
         })
     }
 
-    /// Messages that the store could not accept.
+    /// Returns the messages that the store could not accept.
     pub fn pending(&self) -> impl Iterator<Item = &OutboxEntry> {
         self.entries.iter().filter(|entry| entry.reason().is_some())
     }
@@ -300,7 +300,7 @@ impl Outbox {
             .any(|entry| entry.agent == agent && entry.saved == SaveState::Not)
     }
 
-    /// State of the line with a number; none if there is no such line.
+    /// Returns the state of the line with a number, if any.
     pub fn state(&self, number: u64) -> Option<SubmissionState> {
         if let Some((_, result)) = self.results.iter().find(|(of, _)| *of == number) {
             return Some(result.clone());
@@ -353,7 +353,7 @@ impl Outbox {
         self.save_late(Instant::now());
     }
 
-    /// Time of the next [`Self::tick`] that does something.
+    /// Returns the time of the next [`Self::tick`] that does something.
     pub fn due(&self) -> Option<Instant> {
         let mut seen = Vec::new();
         let times = self.entries.iter().filter_map(|entry| {

@@ -66,7 +66,7 @@ pub enum Sign {
 }
 
 impl Sign {
-    /// Symbol in a character set.
+    /// Returns the symbol in a character set.
     pub const fn text(self, symbols: Symbols) -> &'static str {
         let (utf8, ascii) = match self {
             Self::User => ("❯", ">"),

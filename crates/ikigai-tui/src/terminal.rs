@@ -78,7 +78,7 @@ impl Terminal {
         Ok(terminal)
     }
 
-    /// Its columns and rows.
+    /// Returns its columns and rows.
     pub fn size(&self) -> (u16, u16) {
         let size = tcgetwinsize(&self.tty).ok();
         let size = size.filter(|size| size.ws_col > 0 && size.ws_row > 0);

@@ -28,7 +28,7 @@ pub fn pieces(text: &str) -> Pieces<'_> {
     Pieces { text, at: 0 }
 }
 
-/// Number of cells of a text.
+/// Returns the number of cells of a text.
 pub fn width(text: &str) -> usize {
     pieces(text).map(|piece| usize::from(piece.width)).sum()
 }
@@ -108,7 +108,7 @@ impl<'a> Pieces<'a> {
     }
 }
 
-/// Prefix of a text, in whole characters.
+/// Returns the prefix of a text, in whole characters.
 fn head(text: &str, bytes: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes)).unwrap_or(text)
 }

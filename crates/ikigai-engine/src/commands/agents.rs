@@ -306,7 +306,7 @@ async fn reap(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     Ok(reply)
 }
 
-/// Report of reaped agents, by the directories of their sessions.
+/// Reports reaped agents, by the directories of their sessions.
 async fn reaped(worker: &Worker, dead: &[AgentRecord]) -> Result<String, EngineError> {
     let sessions = worker.ledger.engine.sessions().await?;
     let mut lines = Vec::new();
@@ -352,7 +352,7 @@ async fn mail(worker: &mut Worker) -> Result<Reply, Trouble> {
     }))
 }
 
-/// Beginning of a text, on one line.
+/// Returns the beginning of a text, on one line.
 pub(super) fn shortened(text: &str) -> String {
     ikigai_tools::arguments::one_line(text, SHOWN_CHARS)
 }

@@ -48,7 +48,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// A candidate with a description.
+    /// Creates a candidate with a description.
     pub fn new(text: impl Into<String>, help: impl Into<Cow<'static, str>>) -> Self {
         Self {
             text: text.into(),
@@ -74,7 +74,7 @@ impl From<String> for Candidate {
 /// Longest word that is completed, in bytes; no name is longer.
 const LONGEST_WORD: usize = 1024;
 
-/// Word at the cursor, a byte offset; none if nothing completes there.
+/// Returns the word at the cursor, a byte offset; none if nothing completes there.
 pub fn wanted(line: &str, cursor: usize) -> Option<Wanted> {
     let at_cursor = word_at(line, cursor)?;
     (at_cursor.typed.len() <= LONGEST_WORD).then_some(at_cursor)
@@ -226,7 +226,7 @@ enum Rank {
     Scattered(usize),
 }
 
-/// Quality of a match and the matched positions; none if it does not match.
+/// Returns the quality of a match and the matched positions, if any.
 fn rank(text: &str, typed: &str, letters: &[char]) -> Option<(Rank, Vec<usize>)> {
     let places: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
     let own = small(text);
@@ -270,7 +270,7 @@ fn rank(text: &str, typed: &str, letters: &[char]) -> Option<(Rank, Vec<usize>)>
         .then_some((Rank::Scattered(pieces), matched))
 }
 
-/// Characters of a text in lower case, one for each.
+/// Returns the characters of a text in lower case, one for each.
 fn small(text: &str) -> Vec<char> {
     let small = |letter: char| letter.to_lowercase().next().unwrap_or(letter);
     text.chars().map(small).collect()

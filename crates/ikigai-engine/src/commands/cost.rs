@@ -84,7 +84,7 @@ async fn together(worker: &Worker) -> Result<String, EngineError> {
     Ok(text)
 }
 
-/// Lines about the caps of the agent, one each.
+/// Returns the lines about the caps of the agent, one each.
 async fn caps(worker: &Worker) -> Result<String, EngineError> {
     let own = worker.ledger.agent.state.agent();
     let mut lines = String::new();

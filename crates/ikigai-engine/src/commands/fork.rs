@@ -153,7 +153,7 @@ async fn fork_typed(
     Ok(forked)
 }
 
-/// Options of the forks in a line, one for each child.
+/// Returns the options of the forks in a line, one for each child.
 async fn wishes(
     engine: &Engine,
     agent: &mut Agent,
@@ -200,7 +200,7 @@ async fn wishes(
     Ok(prompts.into_iter().map(wish).collect())
 }
 
-/// Row of a mark's label or `#id`.
+/// Returns the row of a mark's label or `#id`.
 async fn place_of(engine: &Engine, agent: &mut Agent, place: &str) -> Result<RowRef, Trouble> {
     if place.starts_with('#') {
         return Ok(row_of(engine, agent, place).await?.at);
@@ -216,7 +216,7 @@ fn told(name: &str, wish: &ForkWish) -> String {
     format!("├ {name} · {}\n", shortened(words))
 }
 
-/// Error for a fork beyond a limit, after the children made so far.
+/// Builds the error for a fork beyond a limit, after earlier children.
 fn no_room(error: EngineError, made: &str) -> Trouble {
     match error {
         EngineError::TooDeep(_)

@@ -62,7 +62,7 @@ fn help(typed: &Typed) -> Result<Reply, Trouble> {
     Trouble::refused(format!("no command /{name} · {meant}"))
 }
 
-/// All commands in their groups, one row each.
+/// Lists all commands in their groups, one row each.
 fn overview() -> String {
     let widest = COMMANDS.iter().map(|command| width(&command.usage()));
     let lines = LINES.iter().map(|(line, _)| width(line));
@@ -102,7 +102,7 @@ fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Full help on one command.
+/// Renders the full help on one command.
 fn one(command: &Command) -> String {
     let mut text = format!("{}\n  {}", command.usage(), command.help);
     if !command.aliases.is_empty() {

@@ -76,7 +76,7 @@ async fn history(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     Ok(Reply::says(text.trim_end()))
 }
 
-/// The newest rows of an agent, newest first.
+/// Returns the newest rows of an agent, newest first.
 async fn newest(
     engine: &Engine,
     agent: AgentId,
@@ -92,8 +92,8 @@ async fn newest(
 }
 
 impl Engine {
-    /// Lines that the user typed to an agent, newest first, from its rows.
-    /// Messages, commands and shell commands, without repetitions in a row.
+    /// Returns the lines that the user typed to an agent, newest first, from its rows. Messages,
+    /// commands and shell commands, without repetitions in a row.
     pub async fn input_history(
         &self,
         agent: AgentId,
@@ -115,7 +115,7 @@ impl Engine {
     }
 }
 
-/// Line that the user typed for a row.
+/// Returns the line that the user typed for a row.
 fn line_of(row: &Row) -> Option<String> {
     if row.kind.read_as() == Some(Kind::Command) {
         let command: CommandData = data::read(row.data.as_deref());

@@ -87,14 +87,14 @@ impl Typed {
         self.options.iter().any(|(option, _)| *option == name)
     }
 
-    /// Value of an option; the last one counts.
+    /// Returns the value of an option; the last one counts.
     pub(crate) fn value(&self, name: &str) -> Option<&str> {
         let mut options = self.options.iter().rev();
         let (_, value) = options.find(|(option, _)| *option == name)?;
         Some(value)
     }
 
-    /// The only word, if any; an error if there are more.
+    /// Returns the only word, if any; an error if there are more.
     pub(crate) fn one(&self, command: &str) -> Result<Option<&str>, String> {
         match self.words.as_slice() {
             [] => Ok(None),

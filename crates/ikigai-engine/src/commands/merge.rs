@@ -47,7 +47,7 @@ async fn merge(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     })
 }
 
-/// Previews of the merges that a line requests.
+/// Returns the previews of the merges that a line requests.
 async fn previews(
     engine: &Engine,
     into: AgentId,
@@ -110,7 +110,7 @@ async fn check(engine: &Engine, into: AgentId, child: &AgentRecord) -> Result<()
     Ok(())
 }
 
-/// Idle children.
+/// Returns the idle children.
 async fn done_children(engine: &Engine, parent: AgentId) -> Result<Vec<AgentRecord>, EngineError> {
     let mut done = Vec::new();
     for agent in engine.agents().await? {
@@ -123,8 +123,8 @@ async fn done_children(engine: &Engine, parent: AgentId) -> Result<Vec<AgentReco
 }
 
 impl Engine {
-    /// Previews of `/merge` with these arguments, at least one, for the user to edit.
-    /// Stores nothing and sends no request.
+    /// Returns the previews of `/merge` with these arguments, at least one, to edit. Stores nothing
+    /// and sends no request.
     pub async fn merge_previews(
         &self,
         into: AgentId,

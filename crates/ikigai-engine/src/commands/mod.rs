@@ -165,7 +165,7 @@ impl Group {
         Self::Session,
     ];
 
-    /// Heading of the group.
+    /// Returns the heading of the group.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Talk => "talk",
@@ -201,7 +201,7 @@ pub enum CommandOption {
 }
 
 impl CommandOption {
-    /// Name of the option, as typed.
+    /// Returns the name of the option, as typed.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Flag(name) | Self::Value(name) => name,
@@ -248,7 +248,7 @@ pub enum Shows {
 }
 
 impl Command {
-    /// A command with default values; the tables set the rest.
+    /// Creates a command with default values; the tables set the rest.
     pub(crate) const fn new(name: &'static str, group: Group, handler: Handler) -> Self {
         Self {
             name,
@@ -282,8 +282,8 @@ impl Command {
         }
     }
 
-    /// Behaviour with these arguments while the agent works.
-    /// A read-only line runs at once.
+    /// Returns the behaviour with these arguments while the agent works. A read-only line runs at
+    /// once.
     pub(crate) fn during(&self, arguments: &str) -> During {
         if self.only_shows(arguments) {
             During::AtOnce
@@ -292,7 +292,7 @@ impl Command {
         }
     }
 
-    /// Usage line: `/rewind [label | #id]`.
+    /// Returns the usage line: `/rewind [label | #id]`.
     pub fn usage(&self) -> String {
         if self.arguments.is_empty() {
             format!("/{}", self.name)

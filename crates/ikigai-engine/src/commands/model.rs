@@ -110,7 +110,7 @@ async fn meaning(
     Ok(Some(meaning))
 }
 
-/// Next request to this model, and its token scale; none if the fixed parts do not fit.
+/// Builds the next request to this model, with its token scale; none without room.
 async fn request_to(
     worker: &Worker,
     choice: &ModelChoice,

@@ -1,6 +1,6 @@
 //! Suggestions for mistyped names.
 
-/// Known names nearest to an unknown one, nearest first.
+/// Returns the known names nearest to an unknown one, nearest first.
 pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut near: Vec<(usize, &str)> = known
         .filter_map(|candidate| Some((score(name, candidate)?, candidate)))
@@ -10,7 +10,7 @@ pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> V
     near.into_iter().map(|(_, name)| name).collect()
 }
 
-/// Distance of two names; none if they are far apart.
+/// Returns the distance of two names; none if they are far apart.
 fn score(name: &str, candidate: &str) -> Option<usize> {
     // The cost grows with both lengths; no name is longer.
     const MOST_TYPED: usize = 32;

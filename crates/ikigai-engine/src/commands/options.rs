@@ -82,7 +82,7 @@ pub(super) fn texts(rest: &str) -> Vec<String> {
     texts
 }
 
-/// Text from the start of one token to the start of a later one.
+/// Returns the text from one token to the start of a later one.
 fn before<'a>(text: &'a str, later: &str) -> &'a str {
     text[..text.len() - later.len()].trim_end()
 }
@@ -95,7 +95,7 @@ fn unknown(command: &Command, option: &str) -> String {
     format!("/{} has no option {option}{hint}", command.name)
 }
 
-/// Next token of a line, and the rest.
+/// Returns the next token of a line, and the rest.
 fn next_token(text: &str) -> Option<(LineToken<'_>, &str)> {
     let text = text.trim_start();
     let first = text.chars().next()?;
@@ -119,7 +119,7 @@ fn next_token(text: &str) -> Option<(LineToken<'_>, &str)> {
     Some((token, &text[end..]))
 }
 
-/// End of a quoted text and the text, if its closing quote ends a word.
+/// Reads a quoted text and its end, if its closing quote ends a word.
 fn quoted(text: &str, quote: char) -> Option<(usize, String)> {
     let mut unquoted = String::new();
     let mut characters = text.char_indices().skip(1);

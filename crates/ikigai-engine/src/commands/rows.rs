@@ -14,7 +14,7 @@ const SHORTEST_PREFIX: usize = 4;
 /// Length of a quoted message, in characters.
 const QUOTED_CHARS: usize = 40;
 
-/// Row of a typed name; it must be reachable for the agent.
+/// Returns the row of a typed name; it must be reachable for the agent.
 pub(super) async fn row_of(
     engine: &Engine,
     reader: &mut Agent,
@@ -65,7 +65,7 @@ async fn holds(engine: &Engine, agent: &mut Agent, row: RowRef) -> Result<bool, 
     }
 }
 
-/// Name of a row, as shown and typed.
+/// Returns the name of a row, as shown and typed.
 pub(super) async fn name_of(worker: &Worker, row: RowRef) -> Result<String, StoreError> {
     let own = worker.ledger.agent.state.agent();
     NameCache::default()
@@ -73,7 +73,7 @@ pub(super) async fn name_of(worker: &Worker, row: RowRef) -> Result<String, Stor
         .await
 }
 
-/// Text that the user typed for a `user` row; none if it was not typed.
+/// Returns the text that the user typed for a `user` row, if any.
 pub(crate) fn typed_in(row: &Row) -> Option<String> {
     if row.kind.read_as() != Some(Kind::User) {
         return None;
@@ -87,7 +87,7 @@ pub(crate) fn typed_in(row: &Row) -> Option<String> {
     text.filter(|_| is_typed)
 }
 
-/// Beginning of a `user` row's text, in quotes, on one line.
+/// Returns the beginning of a `user` row's text, in quotes, on one line.
 pub(super) fn quoted(row: &Row) -> String {
     let user: UserData = data::read(row.data.as_deref());
     let shell = user.shell.and_then(|shell| shell.command);

@@ -82,8 +82,8 @@ pub(super) const REFRESH: Command = Command {
 };
 
 impl Engine {
-    /// Action of a line that only the screen executes, for agents of any process.
-    /// None for other lines, or wrong arguments.
+    /// Returns the action of a screen command, for agents of any process. None for other lines, or
+    /// wrong arguments.
     pub async fn screen_line(
         &self,
         shown: AgentId,
@@ -179,7 +179,7 @@ async fn copy(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     Ok(Reply::says(output).then(Then::Front(Next::Copy(text))))
 }
 
-/// The nth answer or code block on the path, counted from the newest.
+/// Returns the nth answer or code block on the path, counted from the newest.
 async fn nth_from_end(
     worker: &mut Worker,
     number: usize,
@@ -211,7 +211,7 @@ fn answer_in(entry: &Entry) -> Option<&str> {
     Some(text.trim()).filter(|text| !text.is_empty())
 }
 
-/// Fenced code blocks of a Markdown text.
+/// Returns the fenced code blocks of a Markdown text.
 fn code_blocks(text: &str) -> Vec<String> {
     let mut blocks = Vec::new();
     // Fence of the open block, and its contents.
@@ -235,7 +235,7 @@ fn code_blocks(text: &str) -> Vec<String> {
     blocks
 }
 
-/// Fence at the start of a line, and the text behind it.
+/// Returns the fence at the start of a line, and the text behind it.
 fn fence_of(line: &str) -> Option<(&str, &str)> {
     let line = line.trim();
     let sign = line

@@ -35,12 +35,12 @@ pub(super) struct Ran {
 }
 
 impl Ran {
-    /// True if the command ended by itself with exit code 0.
+    /// Returns true if the command ended by itself with exit code 0.
     pub(super) fn has_succeeded(&self) -> bool {
         self.exit == Some(0)
     }
 
-    /// Row by which the model sees it with the next message.
+    /// Returns the row by which the model sees it with the next message.
     pub(super) fn for_the_model(self, command: &str) -> Event {
         let shell = Shell {
             command: Some(command.to_owned()),

@@ -116,7 +116,7 @@ async fn rewind(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     }
 }
 
-/// Newest mark on the path, or the newest with a label.
+/// Returns the newest mark on the path, or the newest with a label.
 pub(super) async fn find_mark(
     engine: &Engine,
     agent: &mut Agent,
@@ -196,7 +196,7 @@ async fn redo(worker: &mut Worker) -> Result<Reply, Trouble> {
     go(worker, from, Via::Redo, &format!("↷ forward to {name}")).await
 }
 
-/// Newest rewind on the path that is not a redo, and the row that it left.
+/// Finds the newest rewind that is not a redo, and the row that it left.
 async fn newest_left(worker: &mut Worker) -> Result<Option<(RowRef, RowRef)>, StoreError> {
     let Ledger { agent, engine, .. } = &mut worker.ledger;
     let mut looked = 0;

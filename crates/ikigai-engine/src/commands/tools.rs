@@ -196,7 +196,7 @@ async fn check_width(worker: &Worker, mode: Approve) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Mode of the agent's parent; none for a root.
+/// Returns the mode of the agent's parent; none for a root.
 async fn widest_for(worker: &Worker) -> Result<Option<Approve>, Trouble> {
     let Some(parent) = worker
         .ledger

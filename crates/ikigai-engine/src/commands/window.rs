@@ -174,7 +174,7 @@ fn table(worker: &Worker, context: &Context) -> String {
     table.0
 }
 
-/// `1 tool output`, `12 tool outputs`; empty if there is none.
+/// Returns `1 tool output`, `12 tool outputs`; empty if there is none.
 fn counted(number: usize, one: &str, many: &str) -> String {
     match number {
         0 => String::new(),
@@ -183,7 +183,7 @@ fn counted(number: usize, one: &str, many: &str) -> String {
     }
 }
 
-/// Description of the window size's origin.
+/// Returns the description of the window size's origin.
 fn source(source: WindowSource) -> &'static str {
     match source {
         WindowSource::Known => "from the table of models or the configuration",
@@ -193,7 +193,7 @@ fn source(source: WindowSource) -> &'static str {
     }
 }
 
-/// Number of replaced turns, and the command to restore them.
+/// Returns the number of replaced turns, and the command to restore them.
 fn replaced(context: &Context) -> String {
     match context.start_index {
         0 => String::new(),
@@ -206,7 +206,7 @@ fn sum(parts: &[(String, u64)]) -> u64 {
     parts.iter().map(|(_, tokens)| tokens).sum()
 }
 
-/// Names of the largest parts.
+/// Returns the names of the largest parts.
 fn largest(parts: &[(String, u64)]) -> Vec<String> {
     let mut parts: Vec<_> = parts.iter().collect();
     parts.sort_by_key(|(_, tokens)| std::cmp::Reverse(*tokens));
@@ -221,7 +221,7 @@ fn largest(parts: &[(String, u64)]) -> Vec<String> {
     named
 }
 
-/// Number of turns, and the first words of the largest ones.
+/// Returns the number of turns, and the first words of the largest ones.
 fn named(worker: &Worker, whole: &[&ContextTurn]) -> Vec<String> {
     let own = worker.ledger.agent.state.agent();
     let count = turns(whole.len());

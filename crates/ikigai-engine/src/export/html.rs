@@ -33,7 +33,7 @@ pub(super) fn begin(page: &Page) -> String {
     html
 }
 
-/// Tree of agents, with links to their sections.
+/// Renders the tree of agents, with links to their sections.
 fn tree(page: &Page) -> String {
     let mut html = "<nav aria-label=agents>\n".to_owned();
     for (agent, depth) in page.agents() {
@@ -84,7 +84,7 @@ pub(super) fn agent_end() -> String {
     "</section>\n".to_owned()
 }
 
-/// Reference to a row of another agent; a link, if it is on the page.
+/// Renders a reference to another agent's row; a link, if on the page.
 fn reference(page: &Page, row: RowRef) -> String {
     let text = escape(&format!("#{}.{}", page.name(row.agent), row.seq));
     if page.has(row.agent) {
@@ -102,7 +102,7 @@ fn row_anchor(row: RowRef) -> String {
     format!("r-{}-{}", row.agent, row.seq)
 }
 
-/// Usage line below a turn.
+/// Renders the usage line below a turn.
 pub(super) fn turn(line: &str) -> String {
     format!("<p class=turn>{}</p>\n", escape(line))
 }
@@ -188,7 +188,7 @@ fn folded(sign: &str, name: &str, line: &str, text: &str, failed: bool) -> Strin
     format!("<details{failed}{open}><summary>{summary}</summary>{body}</details>")
 }
 
-/// Coloured diff.
+/// Renders a coloured diff.
 pub(super) fn diff(text: &str) -> String {
     let mut html = "<pre class=diff>".to_owned();
     for line in text.trim_end_matches('\n').lines() {

@@ -35,7 +35,7 @@ pub(super) fn agent(page: &Page, agent: &AgentRecord) -> String {
     )
 }
 
-/// Usage line below a turn.
+/// Renders the usage line below a turn.
 pub(super) fn turn(line: &str) -> String {
     format!("\n*{}*\n", escaped(line))
 }
@@ -121,7 +121,7 @@ fn closed(text: &str) -> String {
     }
 }
 
-/// Code block with a fence longer than any in it.
+/// Fences a code block, with a fence longer than any in it.
 fn fenced(text: &str, language: &str) -> String {
     let fence = "`".repeat(longest_run(text).max(2) + 1);
     let text = text.trim_end_matches('\n');

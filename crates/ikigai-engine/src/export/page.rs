@@ -89,7 +89,7 @@ impl Page {
         self.agents.iter().map(|(agent, _)| agent.head.0).sum()
     }
 
-    /// Title of the page.
+    /// Returns the title of the page.
     pub(super) fn title(&self) -> String {
         match self.agents.as_slice() {
             [] => "no agent".to_owned(),
@@ -103,7 +103,7 @@ impl Page {
         }
     }
 
-    /// Time of the export.
+    /// Returns the time of the export.
     pub(super) fn made(&self) -> String {
         self.time(self.now)
     }
@@ -119,7 +119,7 @@ impl Page {
         )
     }
 
-    /// Name of an agent.
+    /// Returns the name of an agent.
     pub(super) fn name(&self, agent: AgentId) -> String {
         let name = self.names.get(&agent);
         name.map_or_else(|| agent.to_string(), |name| visible(name))
@@ -131,7 +131,7 @@ impl Page {
     }
 }
 
-/// State of an agent in one word.
+/// Returns the state of an agent in one word.
 pub(super) fn state(agent: &AgentRecord) -> &'static str {
     match agent.status {
         Status::Running => "alive",
@@ -139,7 +139,7 @@ pub(super) fn state(agent: &AgentRecord) -> &'static str {
     }
 }
 
-/// Usage line of a turn: `demo · 12 s · 3 tools · 2.1k tokens · $0.01 · 2026-11-16 14:03`.
+/// Formats the usage line. Example: `demo · 12 s · 3 tools · 2.1k tokens · $0.01 · 14:03`.
 pub(super) fn turn_line(page: &Page, turn: &TurnFigures) -> String {
     let mut parts = turn
         .models
@@ -160,7 +160,7 @@ pub(super) fn turn_line(page: &Page, turn: &TurnFigures) -> String {
     parts.join(" · ")
 }
 
-/// Text of a row for people, or the problem with it.
+/// Returns the text of a row for people, or the problem with it.
 pub(super) fn item(page: &Page, row: &Row, problem: Option<&LoadError>) -> Item {
     let shown = match problem {
         Some(problem) => Shown::warning(row, problem),
@@ -239,7 +239,7 @@ pub(super) fn item(page: &Page, row: &Row, problem: Option<&LoadError>) -> Item 
     }
 }
 
-/// Shell command of a user, with its output.
+/// Renders a shell command of a user, with its output.
 fn ran(shell: &Shell, text: &str) -> Item {
     let command = shell.command.as_deref().unwrap_or_default();
     // It begins with the command, which is already in the summary line.
@@ -289,7 +289,7 @@ pub(super) fn is_diff(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("@@ -"))
 }
 
-/// First line of a text, shortened.
+/// Returns the first line of a text, shortened.
 fn one_line(text: &str) -> String {
     const MOST_CHARS: usize = 160;
     let line = text.trim().lines().next().unwrap_or_default();

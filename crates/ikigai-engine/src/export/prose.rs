@@ -152,7 +152,7 @@ fn heading(level: HeadingLevel) -> (String, &'static str) {
     }
 }
 
-/// Link to a web page; other targets appear as text.
+/// Renders a link to a web page; other targets appear as text.
 fn link(address: &str) -> (String, &'static str) {
     let lower = address.trim_start().to_ascii_lowercase();
     let leads = ["https://", "http://", "mailto:"];

@@ -231,7 +231,7 @@ impl Engine {
         Ledger::begin(self.clone(), child, Epoch(1), starter).await
     }
 
-    /// Rows of a fork, with the parent's grants in force.
+    /// Builds the rows of a fork, with the parent's grants in force.
     fn fork_rows(
         &self,
         parent: &AgentState,
@@ -305,7 +305,7 @@ impl ForkWish {
     }
 }
 
-/// Parts of a fork besides the parent's row: the child with its first rows, owned by this process.
+/// Builds the child with its first rows, owned by this process.
 fn newborn(parent: &AgentRecord, forked: &Forked, rows: ForkEvents, now: Micros) -> Beside {
     let agent = NewAgent {
         id: forked.id,
@@ -330,7 +330,7 @@ fn newborn(parent: &AgentRecord, forked: &Forked, rows: ForkEvents, now: Micros)
     }
 }
 
-/// Requested name of the child.
+/// Returns the requested name of the child.
 fn wished_name(wish: &ForkWish) -> String {
     if let Some(name) = &wish.name {
         return name_from(name);

@@ -33,7 +33,7 @@ pub(crate) fn check_mail(to: &AgentRecord, text: &str) -> Result<(), EngineError
 }
 
 impl Ledger {
-    /// Effect that sends mail to an agent, and the mail's id.
+    /// Returns the effect that sends mail to an agent, and the mail's id.
     pub(crate) fn mail_to(
         &self,
         to: &AgentRecord,
@@ -76,8 +76,8 @@ impl Ledger {
         self.commit(plan.waiting(front)).await
     }
 
-    /// Effect that sends this agent's last answer as mail to its parent.
-    /// None unless the parent's model forked it and the parent lives.
+    /// Builds the effect that mails this agent's last answer to its parent. None unless the
+    /// parent's model forked it and the parent lives.
     pub(crate) async fn report(&self, text: &str) -> Result<Option<Effect>, EngineError> {
         let fork = self.agent.state.fork();
         let parent = fork.and_then(|fork| fork.parent_uuid.filter(|_| fork.call.is_some()));
@@ -145,7 +145,7 @@ fn shortened(text: &str) -> String {
     format!("{}{NOTE}", &text[..end])
 }
 
-/// Row that shows mail at the beginning of a turn; `sender` is the sending agent, if any.
+/// Builds the row of mail at the beginning of a turn; `sender` may be none.
 pub(crate) fn shown_mail(mail: &MailRecord, sender: Option<&str>) -> Event {
     let Some(from) = mail.from else {
         return Event::user(&mail.text);

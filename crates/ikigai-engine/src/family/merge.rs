@@ -69,7 +69,7 @@ impl Engine {
         }))
     }
 
-    /// Last merged row of each child, from the agent's path since `since`.
+    /// Returns the last merged row of each child, from the agent's path since `since`.
     pub(crate) async fn merged_into(
         &self,
         parent: AgentId,
@@ -104,14 +104,14 @@ fn answer_in(entry: &Entry) -> Option<String> {
     said_in(entry).filter(|_| entry.kind() == Some(Kind::Assistant))
 }
 
-/// Text of a row, if it is a message.
+/// Returns the text of a row, if it is a message.
 fn said_in(entry: &Entry) -> Option<String> {
     let is_said = matches!(entry.kind(), Some(Kind::User | Kind::Assistant));
     let text = entry.row.content.clone().filter(|_| is_said)?;
     Some(text).filter(|text| !text.trim().is_empty())
 }
 
-/// Messages and answers in these rows, the newest if long; none without an answer.
+/// Joins messages and answers, the newest if long; none without an answer.
 fn summary_of(own: &[&Entry]) -> Option<String> {
     own.iter().find_map(|entry| answer_in(entry))?;
     let mut kept = Vec::new();

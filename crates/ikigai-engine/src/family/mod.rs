@@ -116,7 +116,7 @@ impl Family<'_> {
 /// Outcome of a call, or a refusal for the model.
 type Deal = Result<Result<Dealt, String>, EngineError>;
 
-/// Result of a successful call.
+/// Creates the result of a successful call.
 fn done(text: impl Into<String>) -> Came {
     let output = text.into();
     Came {

@@ -113,7 +113,7 @@ impl Family<'_> {
         Ok(Ok(self.call_to(&to, shown).await?))
     }
 
-    /// A call that acts on another agent.
+    /// Describes a call that acts on another agent.
     async fn call_to(&self, target: &AgentRecord, shown: String) -> Result<AgentCall, EngineError> {
         let own = self.root_of(self.ledger.agent.state.agent()).await?;
         let touches = if own == self.root_of(target.id).await? {
@@ -129,7 +129,7 @@ impl Family<'_> {
         })
     }
 
-    /// Oldest ancestor of an agent, which names its family.
+    /// Returns the oldest ancestor of an agent, which names its family.
     async fn root_of(&self, agent: AgentId) -> Result<AgentId, EngineError> {
         let kin = self.ledger.engine.store.ancestry(agent, 1).await?;
         let oldest = kin.and_then(|kin| kin.ancestors.last().copied());
@@ -138,7 +138,7 @@ impl Family<'_> {
 }
 
 impl AgentCall {
-    /// A call without effects.
+    /// Creates a call without effects.
     fn reading(subject: String) -> Self {
         Self {
             class: EffectClass::Read,

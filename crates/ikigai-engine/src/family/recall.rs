@@ -74,7 +74,7 @@ impl Family<'_> {
         self.ledger.engine.search(&typed, asked).await
     }
 
-    /// Session that `recall` is limited to; none for all sessions.
+    /// Returns the session that `recall` is limited to; none for all sessions.
     ///
     /// Reading mode is for this project, and other projects have their own secrets.
     pub(super) async fn recall_scope(&self) -> Result<Option<SessionId>, EngineError> {

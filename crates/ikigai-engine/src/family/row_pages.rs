@@ -70,7 +70,7 @@ impl Family<'_> {
         }))
     }
 
-    /// Row of a name; none if it is not the name of a row.
+    /// Returns the row of a name, if it is one.
     async fn named_row(&self, name: &str) -> Result<Option<RowRef>, EngineError> {
         let name = name.trim().trim_start_matches('#');
         let (agent, number) = match name.rsplit_once('.') {
@@ -99,7 +99,7 @@ impl Family<'_> {
         Ok(Some(RowRef::new(agent, seq)))
     }
 
-    /// Full text of a row; of a tool result the whole stored output.
+    /// Returns the full text of a row; of a tool result the whole stored output.
     async fn whole_text(&self, row: &Row) -> Result<String, EngineError> {
         if row.kind.read_as() == Some(Kind::ToolResult) {
             let result: ToolResultData = data::read(row.data.as_deref());

@@ -45,7 +45,7 @@ impl Branch {
         self.last_turn == TurnEnd::Interrupted
     }
 
-    /// State in words, with its sign.
+    /// Returns the state in words, with its sign.
     pub fn state(&self) -> &'static str {
         match self.agent.status {
             Status::Dead | Status::Reaped => "✗ dead",
@@ -153,7 +153,7 @@ fn add(left: &mut Vec<(AgentRecord, usize)>, agents: Option<Vec<AgentRecord>>, d
     left.extend(agents.map(|agent| (agent, depth)));
 }
 
-/// Tree as text, one line per agent.
+/// Formats the tree as text, one line per agent.
 pub(crate) async fn tree(engine: &Engine) -> Result<String, EngineError> {
     let now = engine.environment.now();
     let mut output = String::new();

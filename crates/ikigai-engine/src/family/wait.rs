@@ -64,7 +64,7 @@ impl Wait {
         }
     }
 
-    /// Time left until the deadline.
+    /// Returns the time left until the deadline.
     pub(crate) fn left(&self, now: Micros) -> Duration {
         let micros = self.deadline.0.saturating_sub(now.0);
         Duration::from_micros(u64::try_from(micros).unwrap_or(0)).min(self.patience)
@@ -127,7 +127,7 @@ impl Family<'_> {
         }))
     }
 
-    /// Row that answers a wait, and the mail that it delivers; none if it continues.
+    /// Builds the row that answers a wait, with its mail; none if it continues.
     pub(crate) async fn answer_wait(
         &self,
         call: &OpenCall,
@@ -260,7 +260,7 @@ fn failed_wait(wait: &Wait) -> Came {
     }
 }
 
-/// Result of a wait: each agent with its state and mail.
+/// Returns the result of a wait: each agent with its state and mail.
 fn fan_in(states: &[(AgentRecord, State)], mail: &[MailRecord], wait: &Wait) -> Came {
     let mut output = String::new();
     for (agent, state) in states {
@@ -289,7 +289,7 @@ fn fan_in(states: &[(AgentRecord, State)], mail: &[MailRecord], wait: &Wait) -> 
     }
 }
 
-/// Effects that deliver mail by the row after `head`.
+/// Builds the effects that deliver mail by the row after `head`.
 pub(crate) fn consumed_by_next(mail: &[MailRecord], agent: AgentId, head: Seq) -> Vec<Effect> {
     let by = RowRef::new(agent, head.next());
     mail.iter()

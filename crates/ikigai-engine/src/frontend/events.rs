@@ -136,7 +136,7 @@ pub struct Question {
 }
 
 impl Question {
-    /// The pattern that *always* would allow, spelled out.
+    /// Returns the pattern that *always* would allow, spelled out.
     pub fn spelled_pattern(&self) -> String {
         spell_out(&self.pattern)
     }

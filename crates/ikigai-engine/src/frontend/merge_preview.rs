@@ -28,12 +28,12 @@ pub struct MergePreview {
 }
 
 impl MergePreview {
-    /// Title of the merge: `⇐ fix-lexer #3–#41`.
+    /// Returns the title of the merge: `⇐ fix-lexer #3–#41`.
     pub fn title(&self) -> String {
         format!("⇐ {} #{}–#{}", self.child.name, self.from, self.to)
     }
 
-    /// Changed files and cost in one line.
+    /// Returns the changed files and cost in one line.
     pub fn facts(&self) -> String {
         let mut facts: Vec<_> = self.changed.iter().cloned().collect();
         if self.spent != Amounts::default() {
@@ -42,7 +42,7 @@ impl MergePreview {
         facts.join(" · ")
     }
 
-    /// Title and facts.
+    /// Returns the title and facts.
     pub fn line(&self) -> String {
         match self.facts().as_str() {
             "" => self.title(),

@@ -132,7 +132,7 @@ impl<'a> FrontEnd<'a> {
         }
     }
 
-    /// Cause of a stop request that is not handled yet.
+    /// Returns the cause of a stop request that is not handled yet.
     pub(crate) fn stop_heard(&self) -> Option<Cause> {
         self.heard.iter().find_map(|request| match request {
             UserRequest::Stop(Stop::Interrupt(cause)) => Some(*cause),

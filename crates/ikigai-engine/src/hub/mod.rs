@@ -183,7 +183,7 @@ impl Hub {
         offered.insert(agent)
     }
 
-    /// The end of an agent's last turn, if it was looked up at this head.
+    /// Returns the cached end of an agent's last turn at this head.
     pub(crate) fn turn_end_at(&self, agent: AgentId, head: Seq) -> Option<TurnEnd> {
         let ends = self.turn_ends.lock();
         let ends = ends.unwrap_or_else(PoisonError::into_inner);
@@ -261,12 +261,12 @@ impl Hub {
         self.slots().get(&agent).map(|slot| slot.working)
     }
 
-    /// The agents of this process.
+    /// Returns the agents of this process.
     pub(crate) fn attended(&self) -> Vec<AgentId> {
         self.slots().keys().copied().collect()
     }
 
-    /// The agents of this process that work.
+    /// Returns the agents of this process that work.
     pub(crate) fn working(&self) -> Vec<AgentId> {
         let slots = self.slots();
         let working = slots.iter().filter(|(_, slot)| slot.working);
@@ -301,7 +301,7 @@ impl Hub {
         heard
     }
 
-    /// Request channel of an agent of this process.
+    /// Returns the request channel of an agent of this process.
     pub(crate) fn ear_of(&self, agent: AgentId) -> Option<mpsc::Sender<UserRequest>> {
         self.slots().get(&agent).map(|slot| slot.requests.clone())
     }
@@ -322,7 +322,7 @@ impl Hub {
         self.slots().get(&agent).is_none_or(Slot::has_heard)
     }
 
-    /// Watch that changes when an agent of this process starts or ends work.
+    /// Returns the watch that changes when an agent of this process starts or ends work.
     pub(crate) fn stirs(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -333,7 +333,7 @@ impl Hub {
             .send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    /// Watch that changes when this or another process may have changed something.
+    /// Returns the watch that changes when this or another process may have changed something.
     pub(crate) fn changes(self: &Arc<Self>, store: &Arc<dyn ReadLog>) -> watch::Receiver<u64> {
         self.watch(store);
         self.changes.subscribe()
@@ -412,7 +412,7 @@ impl Hub {
         self.front().opening = Some(opening);
     }
 
-    /// The settings for this agent, or for one that was made; they are handed out once.
+    /// Takes the settings for this agent or for a new one, once.
     pub(crate) fn take_opening(&self, agent: Option<AgentId>) -> Option<Opening> {
         let opening = &mut self.front().opening;
         opening.take_if(|opening| opening.agent == agent)

@@ -241,7 +241,7 @@ impl Ledger {
         }
     }
 
-    /// Snapshot for the next commit, if one is due.
+    /// Returns the snapshot for the next commit, if one is due.
     fn due_snapshot(&self) -> Option<Effect> {
         let due = self.control_rows >= CONTROL_ROWS_PER_SNAPSHOT;
         due.then(|| {

@@ -9,7 +9,8 @@ use super::Ledger;
 use crate::frontend::{FrontEnd, UiEvent};
 
 impl Ledger {
-    /// Mode and rules in force here; `run --approve` replaces the mode for this process.
+    /// Returns the mode and rules in force here. `run --approve` replaces the mode for this
+    /// process.
     pub(crate) fn grant(&self) -> Grant {
         let granted = self.engine.in_force(&self.agent.state);
         Grant {
@@ -18,7 +19,7 @@ impl Ledger {
         }
     }
 
-    /// Mode and rules of the log that this user did not grant here; none if all are granted.
+    /// Describes logged mode and rules that this user did not grant here, if any.
     pub(crate) fn foreign_grants(&self) -> Option<String> {
         let granted = self.engine.in_force(&self.agent.state);
         let settings = self.settings();

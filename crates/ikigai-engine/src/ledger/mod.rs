@@ -72,7 +72,7 @@ impl Ledger {
         })
     }
 
-    /// Id of the agent.
+    /// Returns the id of the agent.
     pub(crate) fn id(&self) -> AgentId {
         self.agent.state.agent()
     }
@@ -82,7 +82,7 @@ impl Ledger {
         self.agent.state.settings()
     }
 
-    /// Working directory.
+    /// Returns the working directory.
     pub(crate) fn workdir(&self) -> PathBuf {
         let workdir = self.settings().workdir.as_deref();
         Path::new(workdir.unwrap_or("/")).to_owned()

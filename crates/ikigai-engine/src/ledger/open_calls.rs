@@ -10,7 +10,7 @@ use crate::calls::{OpenCall, close, open_calls};
 const PAGE_ROWS: usize = 64;
 
 impl Ledger {
-    /// The calls of the newest response that have no result.
+    /// Returns the calls of the newest response that have no result.
     pub(crate) async fn open_calls(&mut self) -> Result<Vec<OpenCall>, EngineError> {
         loop {
             if let Some(open) = open_calls(&self.agent) {
@@ -23,7 +23,7 @@ impl Ledger {
         }
     }
 
-    /// Rows that close open calls, because the user sends another message.
+    /// Builds the rows that close open calls, because the user sends another message.
     pub(crate) async fn close_open_calls(&mut self) -> Result<Vec<Event>, EngineError> {
         let open = self.open_calls().await?;
         Ok(close(

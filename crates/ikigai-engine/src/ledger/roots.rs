@@ -63,7 +63,7 @@ impl Engine {
         }
     }
 
-    /// Pins of a new agent in a directory, with their texts stored.
+    /// Returns the pins of a new agent in a directory, with their texts stored.
     async fn first_pins(&self, workdir: &str) -> Result<Option<Vec<Pin>>, EngineError> {
         let (start, home) = (PathBuf::from(workdir), self.environment.home());
         let found =

@@ -9,7 +9,7 @@ use super::Ledger;
 use crate::{EngineError, window};
 
 impl Ledger {
-    /// Newest row that started a turn and satisfies a condition.
+    /// Returns the newest row that started a turn and satisfies a condition.
     pub(crate) async fn last_start(
         &mut self,
         is_wanted: impl Fn(&UserData) -> bool,
@@ -33,14 +33,14 @@ impl Ledger {
         }
     }
 
-    /// Last message that started the last turn; there are several if some were queued.
+    /// Returns the last message that started the last turn. There are several if some were queued.
     pub(crate) async fn last_message(&mut self) -> Result<RowRef, EngineError> {
         let start = self.last_start(is_message).await?;
         let start = start.ok_or(EngineError::NothingToRetry)?;
         Ok(self.opening(start).last().map_or(start, |row| row.at))
     }
 
-    /// Messages with which a turn begins, before the first answer.
+    /// Returns the messages with which a turn begins, before the first answer.
     pub(crate) fn opening(&self, start: RowRef) -> Vec<Arc<Row>> {
         let entries = self.agent.view.entries().iter();
         let since = entries.skip_while(|entry| entry.at() != start);

@@ -36,7 +36,7 @@ impl Worker {
         Ok(Done { warned, outcome })
     }
 
-    /// Output of a read-only line; none for other lines. Stores nothing.
+    /// Returns the output of a read-only line; none for other lines. Stores nothing.
     pub async fn preview(
         &mut self,
         line: &str,

@@ -110,7 +110,7 @@ impl Worker {
         }
     }
 
-    /// Work after a turn: jobs of commands, other agents, messages of the user.
+    /// Returns the next job after a turn: of commands, other agents, or the user.
     async fn next_errand(
         &mut self,
         front: &mut FrontEnd<'_>,
@@ -499,7 +499,7 @@ impl crate::Engine {
     }
 }
 
-/// Message of a panic.
+/// Returns the message of a panic.
 fn reason_of(panicked: &(dyn Any + Send)) -> String {
     let text = panicked
         .downcast_ref::<&str>()

@@ -114,12 +114,12 @@ impl Engine {
         self.hub.working().is_empty() && attended.all(|agent| self.hub.has_heard(agent))
     }
 
-    /// Watch that changes when an agent of this process may have started or ended work.
+    /// Returns a watch that changes when an agent here starts or ends work.
     pub fn stirs(&self) -> watch::Receiver<u64> {
         self.hub.stirs()
     }
 
-    /// The agents of this process.
+    /// Returns the agents of this process.
     pub fn attended(&self) -> Vec<AgentId> {
         self.hub.attended()
     }
@@ -172,7 +172,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The agents of this process that work.
+    /// Returns the agents of this process that work.
     pub fn working(&self) -> Vec<AgentId> {
         self.hub.working()
     }

@@ -111,7 +111,7 @@ impl Engine {
         }
     }
 
-    /// Time at which an agent's turn stopped, and true if a call's outcome is unknown.
+    /// Returns the time of a stopped turn, and true for an unknown call.
     pub(crate) async fn stop_of(
         &self,
         agent: &AgentRecord,
@@ -228,7 +228,7 @@ fn told_by(agent: &Agent, enough: bool) -> StopEvidence {
 }
 
 impl Engine {
-    /// Lines about stopped turns for the user at start.
+    /// Returns the lines about stopped turns for the user at start.
     pub fn stopped_lines(&self, stopped: &[Stopped]) -> Vec<String> {
         let mut lines = Vec::new();
         let waits: Vec<_> = stopped.iter().filter(|one| !one.goes_on).collect();
@@ -255,7 +255,7 @@ impl Engine {
     }
 }
 
-/// `3 agents stopped in the middle (2 h ago): a, b, c`.
+/// Formats `3 agents stopped in the middle (2 h ago): a, b, c`.
 fn told(stopped: &[&Stopped], now: Micros) -> String {
     let agents = match stopped.len() {
         1 => "1 agent".to_owned(),

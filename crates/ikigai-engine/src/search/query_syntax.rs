@@ -110,7 +110,7 @@ impl Moments {
     }
 }
 
-/// Microseconds in `90m`, `12h`, `7d`, `2w`.
+/// Parses `90m`, `12h`, `7d`, `2w` into microseconds.
 fn ago(text: &str) -> Option<i64> {
     let seconds = match text.chars().next_back()? {
         'm' => 60,

@@ -32,7 +32,7 @@ impl App {
         self.ctx.give_answer(call, answer, by);
     }
 
-    /// Open questions of one agent, or of all: the current agent's first, then the oldest.
+    /// Returns the open questions of one agent or all, the current agent's first.
     pub fn questions(&self, agent: Option<AgentId>) -> Vec<&Question> {
         let roster = &self.ctx.roster;
         let of = |agent| roster.live(agent).into_iter();

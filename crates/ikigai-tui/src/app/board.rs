@@ -90,7 +90,7 @@ impl BoardGroup {
         }
     }
 
-    /// Group of an agent.
+    /// Returns the group of an agent.
     pub(super) fn of(known: &KnownAgent) -> Self {
         match known.state() {
             AgentActivity::Asks => Self::NeedsYou,
@@ -126,7 +126,7 @@ impl Board {
         ctx.open(board);
     }
 
-    /// Rows of the list, from top to bottom.
+    /// Returns the rows of the list, from top to bottom.
     pub(super) fn entries(&self, ctx: &UiContext) -> Vec<BoardRow> {
         let needle = Needle::new(&self.filter);
         let all: Vec<_> = ctx
@@ -151,7 +151,7 @@ impl Board {
         entries
     }
 
-    /// Agents of the list, from top to bottom.
+    /// Returns the agents of the list, from top to bottom.
     fn agents(&self, ctx: &UiContext) -> Vec<AgentId> {
         let entries = self.entries(ctx).into_iter();
         let agents = entries.filter_map(|entry| match entry {
@@ -161,7 +161,7 @@ impl Board {
         agents.collect()
     }
 
-    /// The selected agent; the first one, if that is not in the list.
+    /// Returns the selected agent; the first one, if that is not in the list.
     pub(super) fn marked(&self, ctx: &UiContext) -> Option<AgentId> {
         let agents = self.agents(ctx);
         let marked = self.marked.filter(|marked| agents.contains(marked));
@@ -265,7 +265,7 @@ impl Board {
         self.kills = Some(agent);
     }
 
-    /// Question before a kill.
+    /// Returns the question before a kill.
     pub(super) fn kill_question(&self, ctx: &UiContext) -> Option<String> {
         let agent = self.kills?;
         let name = ctx.name_of(agent)?;
@@ -383,7 +383,7 @@ impl Layer for Board {
         area.above(area.row)
     }
 
-    /// The board shows how long agents have been silent.
+    /// Returns the time of the next tick: the board counts seconds of silence.
     fn next_tick(&self, ctx: &UiContext) -> Option<Instant> {
         (ctx.roster.working() > 0).then(|| ctx.now + SECOND)
     }
@@ -437,7 +437,7 @@ fn send_mail(to: AgentId, text: &str, ctx: &mut UiContext) {
     run(format!("/send {name} {text}"), ctx);
 }
 
-/// Number of living agents below one.
+/// Returns the number of living agents below one.
 fn descendants(agent: AgentId, ctx: &UiContext) -> usize {
     let mut family = VecDeque::from([agent]);
     let mut count = 0;

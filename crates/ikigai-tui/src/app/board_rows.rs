@@ -108,7 +108,7 @@ impl Board {
         self.tail.draw(agent, tail, ctx, grid);
     }
 
-    /// Rows of an agent's question.
+    /// Returns the rows of an agent's question.
     fn question_lines(&self, agent: AgentId, ctx: &UiContext) -> Option<Vec<TextLine>> {
         let known = ctx.roster.get(agent)?;
         let asked = known.live.questions.first()?;
@@ -226,7 +226,7 @@ impl Board {
         self.indent(agent, ctx) + width(&name)
     }
 
-    /// Row of an agent: `name  state  last words  silent for  tokens  cost  age`.
+    /// Renders an agent: `name  state  last words  silent for  tokens  cost  age`.
     ///
     /// Narrow screens omit age, then cost, then tokens.
     fn agent_line(&self, agent: AgentId, names: usize, columns: u16, ctx: &UiContext) -> TextLine {
@@ -393,7 +393,7 @@ fn padded(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(left))
 }
 
-/// Short spelling of a time span.
+/// Spells a time span briefly.
 fn short(span: Duration) -> String {
     match span.as_secs() {
         seconds @ ..100 => format!("{seconds}s"),

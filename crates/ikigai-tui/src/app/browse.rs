@@ -476,7 +476,7 @@ fn go_to_end(ctx: &mut UiContext) {
     });
 }
 
-/// The usage row after a response, which belongs to it and is not drawn; else the row itself.
+/// Returns the usage row after a response, which belongs to it; else the row itself.
 fn with_its_cost(row: RowRef, ctx: &UiContext) -> RowRef {
     let entries = ctx.pane().map(|pane| pane.shown().view.entries().iter());
     let after = entries.into_iter().flatten();
@@ -517,7 +517,7 @@ fn is_message(item: &ScrollbackItem) -> bool {
     row_of(item).is_some_and(|row| row.kind.read_as() == Some(Kind::User))
 }
 
-/// Newest row that a rewind hid, if the item is a rewind.
+/// Returns the newest row that a rewind hid, if the item is a rewind.
 pub(super) fn left_by(item: &ScrollbackItem) -> Option<RowRef> {
     let row = row_of(item).filter(|row| row.kind.read_as() == Some(Kind::Rewind))?;
     let rewind: RewindData = data::read(row.data.as_deref());

@@ -65,7 +65,7 @@ impl Browse {
         }
     }
 
-    /// Last row of the screen: the event at the cursor, and the keys.
+    /// Returns the last row of the screen: the event at the cursor, and the keys.
     pub(super) fn status_line(&self, ctx: &UiContext) -> TextLine {
         let Some(pane) = ctx.pane() else {
             return TextLine::default();

@@ -137,7 +137,7 @@ impl UiContext {
         self.toast = Some((text.into(), Some(self.now + TOAST)));
     }
 
-    /// The whole screen.
+    /// Returns the area of the whole screen.
     pub(super) fn screen(&self) -> Area {
         Area {
             row: 0,
@@ -152,12 +152,12 @@ impl UiContext {
         self.rows < ROOMY_ROWS
     }
 
-    /// Pane of the current agent.
+    /// Returns the pane of the current agent.
     pub(super) fn pane(&self) -> Option<&Pane> {
         self.panes.get(&self.current)
     }
 
-    /// Pane of the current agent, to change it.
+    /// Returns the pane of the current agent, to change it.
     pub(super) fn current_mut(&mut self) -> Option<&mut Pane> {
         self.panes.get_mut(&self.current)
     }
@@ -174,7 +174,7 @@ impl UiContext {
         Some(done)
     }
 
-    /// Name of an agent.
+    /// Returns the name of an agent.
     pub(super) fn name_of(&self, agent: AgentId) -> Option<String> {
         Some(self.roster.get(agent)?.branch.agent.name.clone())
     }
@@ -185,12 +185,12 @@ impl UiContext {
         known.is_some_and(|known| known.branch.agent.status == Status::Running)
     }
 
-    /// Permission mode in force for an agent.
+    /// Returns the permission mode in force for an agent.
     pub(super) fn approval_of(&self, state: &AgentState) -> Approve {
         (self.modes)(state)
     }
 
-    /// Spelling of a row as an argument: `#12`, or `#name.12` for another agent.
+    /// Spells a row as an argument: `#12`, or `#name.12` for another agent.
     pub(super) fn row_name(&self, row: RowRef) -> String {
         if row.agent == self.current {
             return format!("#{}", row.seq);
@@ -237,12 +237,12 @@ impl UiContext {
         }
     }
 
-    /// First question of the current agent.
+    /// Returns the first question of the current agent.
     pub(super) fn question(&self) -> Option<&Question> {
         self.roster.live(self.current)?.questions.first()
     }
 
-    /// First question of another agent, and that agent.
+    /// Returns the first question of another agent, and that agent.
     pub(super) fn other_question(&self) -> Option<(AgentId, &Question)> {
         let other = self.roster.asking().find(|(id, _)| *id != self.current);
         let (id, known) = other?;

@@ -119,7 +119,7 @@ impl<'a> ItemLayout<'a> {
         }
     }
 
-    /// The same with another width.
+    /// Changes the width.
     pub(super) fn with_columns(self, columns: u16) -> Self {
         Self { columns, ..self }
     }
@@ -195,7 +195,7 @@ fn draw_activity(area: Area, ctx: &UiContext, grid: &mut Grid) -> Area {
     area.above(bottom)
 }
 
-/// Rows of the toast, or of the agent's activity.
+/// Returns the rows of the toast, or of the agent's activity.
 fn busy_lines(ctx: &UiContext) -> Vec<TextLine> {
     if let Some((text, _)) = &ctx.toast {
         let mut lines = wrap(&TextLine::of(clean(text), Tone::Busy), ctx.columns, &[]);
@@ -265,7 +265,7 @@ fn draw_end_hint(area: Area, ctx: &mut UiContext, grid: &mut Grid) {
     }
 }
 
-/// Rows that are not stored yet, below the stored ones.
+/// Returns the rows that are not stored yet, below the stored ones.
 fn live_lines(pane: &Pane, ctx: &mut UiContext) -> Vec<TextLine> {
     let speech = speech_lines(ctx);
     let ctx = &*ctx;
@@ -328,7 +328,7 @@ fn live_lines(pane: &Pane, ctx: &mut UiContext) -> Vec<TextLine> {
     lines
 }
 
-/// Rows of children at work.
+/// Returns the rows of children at work.
 fn child_lines(ctx: &UiContext) -> Vec<TextLine> {
     let children = ctx.roster.children(ctx.current);
     let at_work = children.filter(|(_, known)| known.is_worth_a_row());
@@ -342,7 +342,7 @@ fn child_lines(ctx: &UiContext) -> Vec<TextLine> {
     rows.collect()
 }
 
-/// Text that the model streams.
+/// Returns the text that the model streams.
 fn speech_lines(ctx: &mut UiContext) -> Vec<TextLine> {
     let style = rows::speech(&ItemLayout::new(ctx, ctx.current).manner(&|_| None));
     let said = &mut ctx.roster.live_mut(ctx.current).text;
@@ -359,7 +359,7 @@ fn part(lines: &mut Vec<TextLine>) {
     }
 }
 
-/// Newest line of the model's thinking.
+/// Returns the newest line of the model's thinking.
 fn thinking(text: &str, symbols: Symbols, columns: u16) -> TextLine {
     let last = text.trim_end().lines().next_back().unwrap_or_default();
     let sign = Sign::Thought.text(symbols);

@@ -3,7 +3,7 @@
 use ikigai_core::Row;
 use ikigai_core::render::{Shown, render};
 
-/// Text of an event, without its sign.
+/// Returns the text of an event, without its sign.
 pub(super) fn text(row: &Row) -> String {
     match render(row) {
         Shown::System(text)
@@ -28,7 +28,7 @@ pub(super) fn text(row: &Row) -> String {
     }
 }
 
-/// All searchable text of an event.
+/// Returns all searchable text of an event.
 pub(super) fn all_text(row: &Row) -> String {
     match render(row) {
         Shown::Assistant { thinking, text } => join(thinking.iter().chain([&text])),
@@ -79,7 +79,7 @@ fn quoted(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Text as a block of code, between fences longer than any in it.
+/// Fences a text as a code block, with fences longer than any in it.
 fn fenced(text: &str) -> String {
     let longest = text.lines().map(|line| {
         let line = line.trim_start();

@@ -31,7 +31,7 @@ pub enum Fate {
 }
 
 impl App {
-    /// Text after quitting while a number of agents worked.
+    /// Returns the text after quitting while a number of agents worked.
     pub fn farewell(&self, working: usize, fate: Fate) -> Farewell {
         let Some(pane) = self.pane() else {
             return Farewell::default();
@@ -88,7 +88,7 @@ impl App {
         }
     }
 
-    /// The title of the window.
+    /// Returns the title of the window.
     pub fn title(&self) -> String {
         let name = self.ctx.name_of(self.ctx.current).unwrap_or_default();
         let sign = if self.ctx.is_busy() { " ◐" } else { "" };

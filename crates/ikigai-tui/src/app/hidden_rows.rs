@@ -28,7 +28,7 @@ pub(super) struct HiddenRows {
 }
 
 impl HiddenRows {
-    /// The rows for the scrollback.
+    /// Returns the rows for the scrollback.
     pub(super) fn beside(&self) -> ExtraRows<'_> {
         ExtraRows {
             before: &self.before,
@@ -101,7 +101,7 @@ impl HiddenRows {
     }
 }
 
-/// Newest row of the cleared page before an agent's first row.
+/// Returns the newest row of the cleared page before an agent's first row.
 fn cleared_at(agent: &Agent) -> Option<RowRef> {
     let first = agent.view.entries().front()?;
     let is_clear = first.kind() == Some(Kind::Clear) && agent.view.is_complete(agent.state.path());
@@ -109,7 +109,7 @@ fn cleared_at(agent: &Agent) -> Option<RowRef> {
     is_clear.then(|| RowRef::new(first.at().agent, ikigai_core::Seq(before)))
 }
 
-/// Rows up to `from` that are off a path, oldest first.
+/// Returns the rows up to `from` that are off a path, oldest first.
 async fn left_for(engine: &Engine, path: &Path, from: RowRef) -> Result<Vec<Entry>, StoreError> {
     let mut there = Agent::restore_at(engine.reader(), from).await?;
     loop {

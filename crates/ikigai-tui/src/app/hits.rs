@@ -38,7 +38,7 @@ pub(super) struct Visited {
 }
 
 impl Hits {
-    /// The same with earlier hits before.
+    /// Prepends earlier hits.
     fn after(mut self, earlier: &Self) -> Self {
         let mut all = earlier.found.hits.clone();
         all.append(&mut self.found.hits);
@@ -78,7 +78,7 @@ impl UiContext {
         self.hits_picker()
     }
 
-    /// Picker of the newest hits.
+    /// Returns the picker of the newest hits.
     pub(super) fn hits_picker(&self) -> Option<Picker> {
         let visited = self.visited.as_ref()?;
         Some(picker(&visited.hits, visited.marked))
@@ -163,7 +163,7 @@ impl UiContext {
     }
 }
 
-/// First matching word of a hit.
+/// Returns the first matching word of a hit.
 fn word(named: &Named) -> String {
     let snippet = &named.hit.snippet;
     let mark = snippet.marks.first().cloned();

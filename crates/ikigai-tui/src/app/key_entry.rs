@@ -49,7 +49,7 @@ impl KeyEntry {
         ctx.effects.push(EngineRequest::SetKey { provider, key });
     }
 
-    /// The row in place of the input, and the column of the cursor.
+    /// Returns the row in place of the input, and the column of the cursor.
     fn line(&self, columns: u16) -> (TextLine, u16) {
         let provider = clean(&self.provider);
         let count = self.typed.chars().count();

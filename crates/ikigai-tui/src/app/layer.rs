@@ -13,7 +13,7 @@ use crate::paint::Grid;
 
 /// Screen element that can take keys: input, question, picker, board, browse, overlay.
 pub(super) trait Layer: Any {
-    /// Key modes for lookup, first to last.
+    /// Returns the key modes for lookup, first to last.
     fn bindings(&self, ctx: &UiContext) -> Vec<keys::KeyMode>;
 
     /// Takes a key before it is looked up, for layers with a text field.
@@ -57,7 +57,7 @@ pub(super) trait Layer: Any {
     /// Continues work that takes several steps.
     fn tick(&mut self, _ctx: &mut UiContext) {}
 
-    /// Time at which the layer changes without input.
+    /// Returns the time at which the layer changes without input.
     fn next_tick(&self, _ctx: &UiContext) -> Option<Instant> {
         None
     }
@@ -100,12 +100,12 @@ pub(super) struct Area {
 }
 
 impl Area {
-    /// Row below the last one.
+    /// Returns the row below the last one.
     pub(super) fn bottom(self) -> u16 {
         self.row + self.rows
     }
 
-    /// The same area, ending above a row.
+    /// Returns the area above a row.
     pub(super) fn above(self, row: u16) -> Self {
         Self {
             rows: row.saturating_sub(self.row),

@@ -25,7 +25,7 @@ const SILENT_SECONDS: u64 = 5;
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const SPINNER_ASCII: [&str; 4] = ["|", "/", "-", "\\"];
 
-/// The spinner at some time since the turn began.
+/// Returns the spinner at some time since the turn began.
 pub(super) fn spinner(symbols: Symbols, since: Instant, now: Instant) -> &'static str {
     let step = usize::try_from(now.saturating_duration_since(since).as_millis() / 125).unwrap_or(0);
     match symbols {
@@ -34,7 +34,7 @@ pub(super) fn spinner(symbols: Symbols, since: Instant, now: Instant) -> &'stati
     }
 }
 
-/// The sign of a state.
+/// Returns the sign of a state.
 pub(super) fn sign(state: AgentActivity, symbols: Symbols) -> &'static str {
     match (state, symbols) {
         (AgentActivity::Asks, _) => "?",
@@ -51,7 +51,7 @@ pub(super) fn sign(state: AgentActivity, symbols: Symbols) -> &'static str {
     }
 }
 
-/// Row about running work and its silence, and the key that stops it.
+/// Renders running work and its silence, with the key that stops it.
 pub(super) fn busy(
     agent: &Live,
     provider: &str,
@@ -124,7 +124,7 @@ const fn way_out(key: &'static str, role: Tone) -> Hints<'static> {
     }
 }
 
-/// Row of the tree around the current agent.
+/// Renders the tree around the current agent.
 pub(super) fn tree(ctx: &UiContext, columns: u16) -> TextLine {
     let roster = &ctx.roster;
     let symbols = ctx.options.symbols;
@@ -186,7 +186,7 @@ fn named(known: &KnownAgent, symbols: Symbols) -> String {
     }
 }
 
-/// Number of children by activity: `↓5 (3◐ 1✓ 1?)`.
+/// Renders the number of children by activity: `↓5 (3◐ 1✓ 1?)`.
 fn children(roster: &Roster, parent: AgentId, symbols: Symbols) -> Option<TextSpan> {
     let states: Vec<_> = roster
         .children(parent)
@@ -304,7 +304,7 @@ pub(super) fn status(ctx: &UiContext, state: &AgentState, columns: u16) -> TextL
     TextLine::default()
 }
 
-/// Row of a child at work: activity, duration, usage.
+/// Renders a child at work: activity, duration, usage.
 pub(super) fn child(
     known: &KnownAgent,
     symbols: Symbols,

@@ -51,7 +51,7 @@ impl StreamedText {
         self.text.is_empty()
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -64,7 +64,7 @@ impl StreamedText {
         *self = Self::default();
     }
 
-    /// Its rows; lays out only the text since the last call.
+    /// Returns its rows; lays out only the text since the last call.
     pub fn lines(&mut self, style: MarkdownStyle) -> &[TextLine] {
         let width = style.width;
         let drawn = self.drawn.get_or_insert_with(|| Streaming::new(style));

@@ -124,7 +124,7 @@ pub struct App {
 }
 
 impl App {
-    /// A screen that shows one agent.
+    /// Returns a screen that shows one agent.
     pub fn new(
         options: UiOptions,
         bindings: Bindings,
@@ -141,22 +141,22 @@ impl App {
         }
     }
 
-    /// The agent on the screen.
+    /// Returns the agent on the screen.
     pub fn current(&self) -> AgentId {
         self.ctx.current
     }
 
-    /// Pane of the agent on the screen.
+    /// Returns the pane of the agent on the screen.
     pub fn pane(&self) -> Option<&Pane> {
         self.ctx.pane()
     }
 
-    /// Pane of an agent, to read more rows into it.
+    /// Returns the pane of an agent, to read more rows into it.
     pub fn pane_mut(&mut self, agent: AgentId) -> Option<&mut Pane> {
         self.ctx.panes.get_mut(&agent)
     }
 
-    /// All agents that the screen knows.
+    /// Returns all agents that the screen knows.
     pub fn roster(&self) -> &Roster {
         &self.ctx.roster
     }
@@ -263,22 +263,22 @@ impl App {
         self.ctx.options.is_confined = is_confined;
     }
 
-    /// Environment variables that other programs do not get.
+    /// Returns the environment variables that other programs do not get.
     pub fn secrets(&self) -> &[String] {
         &self.ctx.options.secrets
     }
 
-    /// Entries of a directory for completion.
+    /// Sets the entries of a directory for completion.
     pub fn set_listing(&mut self, typed: &str, files: Vec<(String, bool)>) {
         self.ctx.set_listing(typed, files);
     }
 
-    /// Models and tools for completion.
+    /// Sets models and tools for completion.
     pub fn set_choices(&mut self, models: Vec<Candidate>, tools: Vec<Candidate>) {
         self.input.set_choices(models, tools);
     }
 
-    /// Messages sent in earlier runs, the newest last.
+    /// Sets the messages of earlier runs, the newest last.
     pub fn set_history(&mut self, sent: Vec<String>) {
         self.input.set_history(sent, &mut self.ctx);
     }
@@ -403,7 +403,7 @@ impl App {
         self.ctx.keep_typed();
     }
 
-    /// Time at which the screen changes without input; none if it does not.
+    /// Returns the time at which the screen changes without input; none if it does not.
     pub fn next_tick(&self) -> Option<Instant> {
         let ctx = &self.ctx;
         let mut children = ctx.roster.children(ctx.current);

@@ -34,7 +34,7 @@ impl Needle {
         }
     }
 
-    /// Columns of its matches in a line.
+    /// Returns the columns of its matches in a line.
     pub(super) fn columns(&self, line: &str) -> Vec<(u16, u16)> {
         if self.is_nothing() {
             return Vec::new();

@@ -22,13 +22,13 @@ pub(super) struct Overlay {
 }
 
 impl Overlay {
-    /// An overlay of plain text.
+    /// Creates an overlay of plain text.
     pub(super) fn of_text(title: &str, text: &str) -> Self {
         let lines = clean(text);
         Self::of_lines(title, lines.lines().map(in_columns).collect())
     }
 
-    /// An overlay of styled lines.
+    /// Creates an overlay of styled lines.
     pub(super) fn of_lines(title: &str, lines: Vec<TextLine>) -> Self {
         Self {
             title: clean(title).into_owned(),
@@ -41,7 +41,7 @@ impl Overlay {
 /// Widest column of keys in the help; a row with more keys is not aligned.
 const KEY_COLUMNS: usize = 40;
 
-/// Help on keys, in groups.
+/// Creates the help on keys, in groups.
 pub(super) fn help(bindings: &Bindings) -> Overlay {
     let mut lines = Vec::new();
     let groups = bindings.help();

@@ -111,12 +111,12 @@ impl Pane {
         self.elsewhere.as_ref().is_some_and(|it| it.has_newer)
     }
 
-    /// The agent as shown.
+    /// Returns the agent as shown.
     pub fn shown(&self) -> &Agent {
         self.elsewhere.as_ref().map_or(&self.agent, |it| &it.agent)
     }
 
-    /// Agents that the rows mention, each once.
+    /// Returns the agents that the rows mention, each once.
     pub fn mentions(&self) -> Vec<AgentId> {
         let names_agents = |row: &&Arc<Row>| {
             let kind = row.kind.read_as();

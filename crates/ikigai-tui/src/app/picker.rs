@@ -76,7 +76,7 @@ pub struct PickerEntry {
 }
 
 impl PickerEntry {
-    /// An entry without highlights.
+    /// Creates an entry without highlights.
     pub fn new(text: impl Into<String>, about: impl Into<String>, deed: PickerAction) -> Self {
         Self {
             text: text.into(),
@@ -101,7 +101,7 @@ pub enum PickerAction {
 }
 
 impl Picker {
-    /// A picker with the entry of text `marked` selected.
+    /// Creates a picker with the entry of text `marked` selected.
     pub fn new(title: impl Into<String>, entries: Vec<PickerEntry>, marked: Option<&str>) -> Self {
         let mut picker = Self {
             title: title.into(),
@@ -194,7 +194,7 @@ pub(super) fn choose_agent(ctx: &mut UiContext) {
     open(ctx, picker);
 }
 
-/// Entries of all living agents.
+/// Returns the entries of all living agents.
 fn agent_entries(ctx: &UiContext) -> Vec<PickerEntry> {
     let living = ctx.roster.all();
     let living = living.filter(|(_, known)| known.state() != AgentActivity::Dead);

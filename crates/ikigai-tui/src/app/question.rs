@@ -71,7 +71,7 @@ enum Typing {
 }
 
 impl UiContext {
-    /// Key modes of closed questions, of this agent and of others.
+    /// Returns the key modes of closed questions, of this agent and of others.
     pub(super) fn question_modes(&self) -> Vec<keys::KeyMode> {
         let own = self.question().map(|_| keys::KeyMode::Asked);
         let others = self.other_question().map(|_| keys::KeyMode::Others);
@@ -110,7 +110,7 @@ impl QuestionLayer {
         }
     }
 
-    /// Time at which a closed question takes the keys.
+    /// Returns the time at which a closed question takes the keys.
     pub(super) fn opens_at(&self, ctx: &UiContext, may_open: bool) -> Option<Instant> {
         let is_closed = self.question.is_some() && !self.is_open;
         let at = ctx.typed_at.map_or(ctx.now, |typed| typed + GUARD);
@@ -121,7 +121,7 @@ impl QuestionLayer {
         self.question.as_ref().map(|question| question.call)
     }
 
-    /// Pattern that *always* grants.
+    /// Returns the pattern that *always* grants.
     fn pattern(&self) -> String {
         let proposed = || self.question.as_ref().map(|question| &question.pattern);
         let pattern = self.pattern.as_ref().or_else(proposed);
@@ -182,7 +182,7 @@ impl QuestionLayer {
         self.body = question.map(|question| Body::new(question, &pattern, &manner));
     }
 
-    /// Rows of the question that fit into `room`; the last one counts the rest.
+    /// Returns the rows of the question that fit; the last one counts the rest.
     fn visible_rows(&mut self, room: usize, columns: u16) -> Vec<TextLine> {
         let Some(body) = &self.body else {
             return Vec::new();
@@ -210,7 +210,7 @@ impl QuestionLayer {
         rows
     }
 
-    /// Rows of the possible answers, or of the answer that is typed.
+    /// Returns the rows of the possible answers, or of the answer that is typed.
     fn answer_rows(&self, bottom: u16, columns: u16) -> Vec<TextLine> {
         if let Some((typing, _)) = &self.typing {
             let (label, keys): (_, &[&str]) = match typing {
@@ -370,12 +370,12 @@ impl Layer for QuestionLayer {
     }
 }
 
-/// Columns for a whole pattern while it is typed.
+/// Returns the columns for a whole pattern while it is typed.
 fn typing_room(ctx: &UiContext) -> usize {
     usize::from(ctx.columns).saturating_sub(width(PATTERN_LABEL) + 1)
 }
 
-/// Row about questions of other agents.
+/// Returns the row about questions of other agents.
 fn others_line(ctx: &UiContext) -> Option<TextLine> {
     let others: Vec<_> = ctx
         .roster
@@ -408,7 +408,7 @@ fn others_line(ctx: &UiContext) -> Option<TextLine> {
     Some(hints.after(&line, ctx.columns))
 }
 
-/// Row that counts the rows below, which must be seen before an approval.
+/// Renders the row that counts the rows below, which must be seen before an approval.
 fn more_row(more: usize, is_hurried: bool, columns: u16) -> TextLine {
     let lines = if more == 1 { "line" } else { "lines" };
     let (long, short, look) = if is_hurried {

@@ -18,7 +18,7 @@ pub(super) struct Body {
 }
 
 impl Body {
-    /// Number of rows before the pattern: the call itself.
+    /// Returns the number of rows before the pattern: the call itself.
     pub(super) fn call_rows(&self) -> usize {
         self.pattern_row.unwrap_or(self.lines.len())
     }
@@ -44,7 +44,7 @@ impl Body {
     }
 }
 
-/// Tool, directory, the whole call and its diff, in at most `most` rows.
+/// Renders tool, directory, the whole call and its diff, in at most `most` rows.
 pub(super) fn call_lines(
     question: &Question,
     manner: &RenderContext<'_>,
@@ -90,14 +90,14 @@ fn add_exact(lines: &mut Vec<TextLine>, text: &str, manner: &RenderContext<'_>, 
     }
 }
 
-/// The answer that grants a pattern, if it fits into one row.
+/// Returns the answer that grants a pattern, if it fits into one row.
 fn always(question: &Question, pattern: &str, columns: u16) -> Option<String> {
     let text = format!(" always: {} \"{pattern}\"", clean_line(&question.tool));
     let fits = width("  a") + width(&text) <= usize::from(columns);
     (fits && !pattern.contains('\n')).then_some(text)
 }
 
-/// Answers in at most `most` rows, without a preselected one.
+/// Returns the answers in at most `most` rows, without a preselected one.
 pub(super) fn answers(
     question: &Question,
     pattern: &str,

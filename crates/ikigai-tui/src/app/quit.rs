@@ -17,7 +17,7 @@ pub(super) fn leave(ctx: &mut UiContext) {
     ctx.open(QuitPrompt);
 }
 
-/// Text of the question; none if there is no work to lose.
+/// Returns the text of the question; none if there is no work to lose.
 fn question(ctx: &UiContext) -> Option<String> {
     let agents = match ctx.roster.working() {
         0 => return ctx.leaving_pending(),

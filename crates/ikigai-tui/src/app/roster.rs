@@ -112,7 +112,7 @@ impl KnownAgent {
         self.answered.is_none()
     }
 
-    /// Its activity.
+    /// Returns its activity.
     pub fn state(&self) -> AgentActivity {
         match self.branch.agent.status {
             Status::Dead | Status::Reaped => AgentActivity::Dead,
@@ -168,7 +168,7 @@ impl Roster {
         self.known.insert(id, known);
     }
 
-    /// A new agent, with its earlier events.
+    /// Creates an agent, with its earlier events.
     fn new_agent(&mut self, branch: Branch) -> KnownAgent {
         let early = self.early.remove(&branch.agent.id).unwrap_or_default();
         let mut known = KnownAgent {
@@ -238,13 +238,13 @@ impl Roster {
         }
     }
 
-    /// Unstored work of an agent, which may not be in the tree yet.
+    /// Returns the unstored work of an agent, which may not be in the tree yet.
     pub fn live(&self, agent: AgentId) -> Option<&Live> {
         let known = self.known.get(&agent).map(|known| &known.live);
         known.or_else(|| self.early.get(&agent).map(|early| &early.live))
     }
 
-    /// Unstored work of an agent, to change it.
+    /// Returns the unstored work of an agent, to change it.
     pub fn live_mut(&mut self, agent: AgentId) -> &mut Live {
         match self.known.get_mut(&agent) {
             Some(known) => &mut known.live,
@@ -252,7 +252,7 @@ impl Roster {
         }
     }
 
-    /// The agent with an id.
+    /// Returns the agent with an id.
     pub fn get(&self, agent: AgentId) -> Option<&KnownAgent> {
         self.known.get(&agent)
     }
@@ -271,13 +271,13 @@ impl Roster {
         }
     }
 
-    /// All agents, parents before their children.
+    /// Returns all agents, parents before their children.
     pub fn all(&self) -> impl Iterator<Item = (AgentId, &KnownAgent)> + '_ {
         let known = |id: &AgentId| Some((*id, self.known.get(id)?));
         self.order.iter().filter_map(known)
     }
 
-    /// Children of an agent that are not reaped.
+    /// Returns the children of an agent that are not reaped.
     pub fn children(&self, parent: AgentId) -> impl Iterator<Item = (AgentId, &KnownAgent)> + '_ {
         let is_child =
             move |known: &&(AgentId, &KnownAgent)| known.1.branch.agent.parent == Some(parent);
@@ -297,13 +297,13 @@ impl Roster {
         beside.map(|(id, _)| id).collect()
     }
 
-    /// Agents that wait for an approval, oldest question first.
+    /// Returns the agents that wait for an approval, oldest question first.
     pub fn asking(&self) -> impl Iterator<Item = (AgentId, &KnownAgent)> + '_ {
         self.all()
             .filter(|(_, known)| known.state() == AgentActivity::Asks)
     }
 
-    /// Number of agents at work.
+    /// Returns the number of agents at work.
     pub fn working(&self) -> usize {
         let works = |known: &&KnownAgent| {
             matches!(known.state(), AgentActivity::Works | AgentActivity::Asks)

@@ -52,7 +52,7 @@ impl Tail {
     }
 }
 
-/// Rows that are not stored yet.
+/// Returns the rows that are not stored yet.
 fn live_lines(agent: AgentId, columns: u16, ctx: &mut UiContext) -> Vec<TextLine> {
     let eye = ItemLayout::new(ctx, agent).with_columns(columns);
     let style = rows::speech(&eye.manner(&|_| None));

@@ -48,7 +48,7 @@ impl ToolOutput {
 }
 
 impl RunningCall {
-    /// Newest lines, newest last, and the number of lines before them.
+    /// Returns the newest lines, newest last, and the number of lines before them.
     fn newest(&self, most: usize) -> (Vec<&str>, usize) {
         let mut lines: Vec<&str> = self.output.lines.iter().map(String::as_str).collect();
         // An unfinished line, such as a progress bar.
@@ -76,7 +76,7 @@ impl UiContext {
         }
     }
 
-    /// The output of calls that run, as rows.
+    /// Renders the output of running calls.
     pub(super) fn tool_output_lines(&self, live: &Live) -> Vec<TextLine> {
         let printing: Vec<&RunningCall> = live
             .running

@@ -188,7 +188,7 @@ impl InputLayer {
         pane.is_some_and(|pane| pane.completion.close())
     }
 
-    /// Rows of the completion list.
+    /// Returns the rows of the completion list.
     pub(super) fn completion_lines(&self, pane: &mut Pane, ctx: &UiContext) -> Vec<TextLine> {
         if self.search.is_some() {
             return Vec::new();
@@ -214,7 +214,7 @@ impl InputLayer {
         }
     }
 
-    /// Row of the search, in place of the input.
+    /// Returns the row of the search, in place of the input.
     pub(super) fn search_line(&self, columns: u16) -> Option<TextLine> {
         let search = self.search.as_ref()?;
         let place = search.place();
@@ -320,7 +320,7 @@ fn candidate(text: impl Into<String>) -> Candidate {
     Candidate::new(text, "")
 }
 
-/// Path of a directory that was typed.
+/// Returns the path of a directory that was typed.
 fn directory_of(typed: &str, workdir: Option<&str>, home: Option<&str>) -> PathBuf {
     let rest = typed.strip_prefix("~/");
     match (rest, home) {

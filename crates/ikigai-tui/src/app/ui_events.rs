@@ -169,7 +169,7 @@ impl UiContext {
     }
 }
 
-/// Beginning of a call on one line, for a notification.
+/// Returns the beginning of a call on one line, for a notification.
 fn preview(question: &Question) -> String {
     let line = one_line(&question.shown);
     match line.char_indices().nth(NOTICE_CHARS) {

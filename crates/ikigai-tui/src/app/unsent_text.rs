@@ -35,7 +35,7 @@ pub(super) struct InputDrafts {
 }
 
 impl UiContext {
-    /// Lines on their way into the log.
+    /// Returns the lines on their way into the log.
     pub(crate) fn outbox(&self) -> &Outbox {
         &self.outbox
     }
@@ -120,7 +120,7 @@ impl UiContext {
         self.hand_back(agent, &text);
     }
 
-    /// Lines that were lost with a former holder of an agent.
+    /// Returns the lines that were lost with a former holder of an agent.
     pub(crate) fn lost_by(&self, agent: AgentId) -> Vec<MailId> {
         self.outbox.sent_to(agent)
     }
@@ -160,7 +160,7 @@ impl UiContext {
         self.drafts.due.get_or_insert(self.now + SAVE_PAUSE);
     }
 
-    /// Time of the next save or store of typed text.
+    /// Returns the time of the next save or store of typed text.
     pub(crate) fn typed_due(&self) -> Option<Instant> {
         [self.drafts.due, self.outbox.due()]
             .into_iter()
@@ -220,7 +220,7 @@ impl UiContext {
         true
     }
 
-    /// Rows of the messages that the store could not take, above the input.
+    /// Returns the rows of the messages that the store could not take, above the input.
     pub(super) fn pending_lines(&self) -> Vec<TextLine> {
         let pending = self.outbox.pending();
         let own: Vec<_> = pending.filter(|one| one.agent == self.current).collect();
@@ -237,7 +237,7 @@ impl UiContext {
         shown.into_iter().map(line).collect()
     }
 
-    /// Question before leaving while messages are pending; none if none is.
+    /// Returns the question before leaving while messages are pending; none if none is.
     pub(super) fn leaving_pending(&self) -> Option<String> {
         let pending = self.outbox.pending().count();
         let in_memory = self.outbox.pending().any(OutboxEntry::is_in_memory);
@@ -253,7 +253,7 @@ impl UiContext {
         })
     }
 
-    /// State of the submission with a number.
+    /// Returns the state of the submission with a number.
     pub(crate) fn submission_state(&self, number: u64) -> Option<SubmissionState> {
         self.outbox.state(number)
     }

@@ -11,7 +11,7 @@ use crate::text::{clean, wrap};
 /// Indent of examples.
 const INDENT: &str = "        ";
 
-/// Welcome text: the model, examples, and instructions for setting a key and quitting.
+/// Renders the welcome text: the model, examples, and instructions for keys and quitting.
 pub(super) fn lines(around: &UiOptions, settings: &Settings, columns: u16) -> Vec<TextLine> {
     let model = settings.model.as_ref();
     let provider = model.and_then(|model| model.provider.as_deref());

@@ -23,7 +23,7 @@ pub struct ControlledScreen {
 }
 
 impl ControlledScreen {
-    /// A screen with its queue of requests.
+    /// Creates a screen with its queue of requests.
     pub fn new(driver: Driver, orders: RequestQueue) -> Self {
         Self { driver, orders }
     }

@@ -129,7 +129,7 @@ impl RequestQueue {
         !self.held.is_empty()
     }
 
-    /// Earliest deadline of a waiting request.
+    /// Returns the earliest deadline of a waiting request.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.held.iter().map(|held| held.until).min()
     }
@@ -435,7 +435,7 @@ impl Begun {
     }
 }
 
-/// The open question that is answered. An approval must name the hash of the exact call.
+/// Returns the open question that is answered. An approval must name the hash of the exact call.
 fn approved<'a>(
     questions: &[&'a Question],
     answer: ApprovalWord,
@@ -470,7 +470,7 @@ fn type_keys(keys: &str, driver: &mut Driver) -> Result<Begun, String> {
     Ok(Begun::heard(agent))
 }
 
-/// Agent of this name, or the visible one.
+/// Returns the agent of this name, or the visible one.
 async fn named(name: Option<&str>, driver: &Driver) -> Result<AgentId, String> {
     let Some(name) = name else {
         return Ok(driver.app.current());

@@ -6,8 +6,7 @@ use crate::terminal::KeyDecoder;
 /// Most keys of one request; longer text is pasted.
 const MOST_KEYS: usize = 16_384;
 
-/// Bytes of a text with `\r
-///  \t \\ \xNN` unescaped. Any other backslash is literal.
+/// Unescapes `\r \n \t \\ \xNN` in a text. Any other backslash is literal.
 pub fn unescape(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -29,7 +28,7 @@ pub fn unescape(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Events of typed keys; none if they are too many.
+/// Returns the events of typed keys; none if they are too many.
 pub(super) fn happenings(keys: &str) -> Option<Vec<TerminalEvent>> {
     let mut out = Vec::new();
     let mut decoder = KeyDecoder::default();

@@ -323,7 +323,7 @@ fn or_trouble<T>(read: Result<T, EngineError>, found: impl FnOnce(T) -> LoadResu
     }
 }
 
-/// Branch of a directory, or the beginning of its commit.
+/// Returns the branch of a directory, or the beginning of its commit.
 fn branch_of(directory: &Path) -> Option<String> {
     let mut above = directory.ancestors().map(|up| up.join(".git"));
     let git = above.find(|git| git.exists())?;
@@ -334,7 +334,7 @@ fn branch_of(directory: &Path) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// Git directory of a linked work tree.
+/// Returns the Git directory of a linked work tree.
 fn linked(git: &Path) -> Option<PathBuf> {
     let text = std::fs::read_to_string(git).ok()?;
     Some(PathBuf::from(text.trim().strip_prefix("gitdir: ")?))

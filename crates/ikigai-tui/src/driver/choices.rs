@@ -17,7 +17,7 @@ pub(super) async fn picker(
     }
 }
 
-/// Models, the available ones first.
+/// Creates a picker of models, the available ones first.
 fn models(mut offers: Vec<Offer>, answering: Option<&ModelChoice>) -> Picker {
     let answers = |offer: &&Offer| {
         answering.is_some_and(|choice| {
@@ -44,7 +44,7 @@ fn models(mut offers: Vec<Offer>, answering: Option<&ModelChoice>) -> Picker {
     Picker::new(title, entries.collect(), answering.as_deref())
 }
 
-/// Picker of a model's thinking levels.
+/// Creates a picker of a model's thinking levels.
 fn levels(name: &str, offer: &Offer) -> Picker {
     let run = PickerAction::Run(format!("/model {name}"));
     let usual = PickerEntry::new("default", "as its provider sets it", run);
@@ -59,7 +59,7 @@ fn levels(name: &str, offer: &Offer) -> Picker {
     Picker::new(format!("how much {name} thinks"), entries, None)
 }
 
-/// Context, price per million tokens, levels and availability.
+/// Describes context, price per million tokens, levels and availability.
 fn about(offer: &Offer) -> String {
     let context = offer.context_tokens;
     let context = context.map_or_else(|| "?".to_owned(), figures::tokens);

@@ -38,7 +38,7 @@ pub(crate) struct Mailbox {
 }
 
 impl Mailbox {
-    /// An observer that queues all events of the engine.
+    /// Creates an observer that queues all events of the engine.
     pub(crate) fn observer(self: &Arc<Self>) -> Observer {
         let mailbox = self.clone();
         Arc::new(move |agent, _, update| mailbox.put(agent, update))

@@ -180,7 +180,7 @@ impl Driver {
         self.loader.mailbox.is_urgent()
     }
 
-    /// Events of the engine and results of loads.
+    /// Returns the events of the engine and results of loads.
     pub(super) fn mailbox(&self) -> Arc<Mailbox> {
         self.loader.mailbox.clone()
     }
@@ -511,12 +511,12 @@ impl Driver {
         self.loader.look_up_branch(current, self.workdir());
     }
 
-    /// Model of the current agent.
+    /// Returns the model of the current agent.
     fn model(&self) -> Option<ModelChoice> {
         self.app.pane()?.agent.state.settings().model.clone()
     }
 
-    /// Directory of the current agent's tools.
+    /// Returns the directory of the current agent's tools.
     pub(super) fn workdir(&self) -> String {
         let settings = self.app.pane().map(|pane| pane.agent.state.settings());
         let workdir = settings.and_then(|settings| settings.workdir.clone());
@@ -537,7 +537,7 @@ fn moves_window(update: &UiEvent) -> bool {
     }
 }
 
-/// Entries of a directory, each with a directory flag.
+/// Returns the entries of a directory, each with a directory flag.
 fn list_directory(directory: &Path) -> Vec<(String, bool)> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let entries = entries.take(MOST_ENTRIES).map(|entry| {

@@ -10,7 +10,7 @@ const MOST_AGENTS: usize = 8;
 /// Most rows read of each.
 const MOST_ROWS: usize = 512;
 
-/// Messages to the agents of one session, the newest last.
+/// Returns the messages to the agents of one session, the newest last.
 pub(super) async fn sent_before(engine: &Engine, own: AgentId) -> Result<Vec<String>, StoreError> {
     let session = engine.reader().agent(own).await?.map(|agent| agent.session);
     let mut agents = engine.reader().agents(session).await?;
@@ -32,7 +32,7 @@ pub(super) async fn sent_before(engine: &Engine, own: AgentId) -> Result<Vec<Str
     Ok(sent.into_iter().map(|(_, text)| text).collect())
 }
 
-/// Line that the user typed for this row.
+/// Returns the line that the user typed for this row.
 fn typed(row: &Row) -> Option<String> {
     let data = row.data.as_deref();
     match row.kind.read_as()? {

@@ -24,7 +24,7 @@ struct ClipFold {
 }
 
 impl Clip {
-    /// Text without folds.
+    /// Creates text without folds.
     pub(super) fn plain(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -32,7 +32,7 @@ impl Clip {
         }
     }
 
-    /// Text folded to a label.
+    /// Folds a text to a label.
     pub(super) fn folded(whole: &str, label: String) -> Self {
         let fold = ClipFold {
             start: 0,
@@ -45,12 +45,12 @@ impl Clip {
         }
     }
 
-    /// Text with folds as labels.
+    /// Returns the text with folds as labels.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Length with folds as labels.
+    /// Returns the length with folds as labels.
     pub(super) fn len(&self) -> usize {
         self.text.len()
     }
@@ -59,7 +59,7 @@ impl Clip {
         self.text.is_empty()
     }
 
-    /// Full text, with folds expanded.
+    /// Returns the full text, with folds expanded.
     pub(super) fn whole(&self) -> String {
         let mut whole = String::with_capacity(self.whole_len());
         let mut from = 0;
@@ -72,7 +72,7 @@ impl Clip {
         whole
     }
 
-    /// Length of the full text, with folds expanded.
+    /// Returns the length of the full text, with folds expanded.
     pub(super) fn whole_len(&self) -> usize {
         let folded: usize = self.folds.iter().map(|fold| fold.whole.len()).sum();
         let labels: usize = self.folds.iter().map(|fold| fold.end - fold.start).sum();
@@ -122,15 +122,15 @@ impl Clip {
         self.replace(0..0, other);
     }
 
-    /// Fold that contains a place; its ends are outside.
+    /// Returns the fold that contains a place; its ends are outside.
     pub(super) fn fold_around(&self, at: usize) -> Option<Range<usize>> {
         let next = self.folds.partition_point(|fold| fold.end <= at);
         let fold = self.folds.get(next)?;
         (fold.start < at).then_some(fold.start..fold.end)
     }
 
-    /// End of the piece at a place, and true if it is a fold.
-    /// A piece is a fold, or text up to a fold.
+    /// Returns the end of the piece at a place; true for a fold. A piece is a fold, or text up to a
+    /// fold.
     pub(super) fn piece_end(&self, at: usize) -> (usize, bool) {
         let next = self.folds.partition_point(|fold| fold.end <= at);
         match self.folds.get(next) {
@@ -140,7 +140,7 @@ impl Clip {
         }
     }
 
-    /// Start of the piece before a place, and true if it is a fold.
+    /// Returns the start of the piece before a place; true for a fold.
     fn piece_start(&self, at: usize) -> (usize, bool) {
         let before = self.folds.partition_point(|fold| fold.start < at);
         match before.checked_sub(1).and_then(|last| self.folds.get(last)) {
@@ -150,7 +150,7 @@ impl Clip {
         }
     }
 
-    /// Next valid cursor position at or after a place.
+    /// Returns the next valid cursor position at or after a place.
     pub(super) fn cursor_place(&self, at: usize) -> usize {
         let at = self.text.ceil_char_boundary(at);
         if let Some(fold) = self.fold_around(at) {
@@ -172,7 +172,7 @@ impl Clip {
         }
     }
 
-    /// Start of the grapheme or fold that ends at a place.
+    /// Returns the start of the grapheme or fold that ends at a place.
     pub(super) fn left(&self, at: usize) -> Option<usize> {
         if at == 0 {
             return None;
@@ -186,7 +186,7 @@ impl Clip {
         }
     }
 
-    /// End of the grapheme or fold that begins at a place.
+    /// Returns the end of the grapheme or fold that begins at a place.
     pub(super) fn right(&self, at: usize) -> Option<usize> {
         if at == self.len() {
             return None;
@@ -200,7 +200,7 @@ impl Clip {
         }
     }
 
-    /// Start of the word before a place. A fold is a word.
+    /// Returns the start of the word before a place. A fold is a word.
     pub(super) fn word_left(&self, mut at: usize) -> usize {
         let mut within = false;
         while at > 0 {
@@ -219,7 +219,7 @@ impl Clip {
         at
     }
 
-    /// End of the word after a place. A fold is a word.
+    /// Returns the end of the word after a place. A fold is a word.
     pub(super) fn word_right(&self, mut at: usize) -> usize {
         let mut within = false;
         while at < self.len() {
@@ -238,12 +238,12 @@ impl Clip {
         at
     }
 
-    /// Start of the line at a place.
+    /// Returns the start of the line at a place.
     pub(super) fn line_start(&self, at: usize) -> usize {
         self.text[..at].rfind('\n').map_or(0, |newline| newline + 1)
     }
 
-    /// End of the line at a place, before its newline.
+    /// Returns the end of the line at a place, before its newline.
     pub(super) fn line_end(&self, at: usize) -> usize {
         self.text[at..]
             .find('\n')

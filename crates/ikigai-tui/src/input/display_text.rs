@@ -14,8 +14,8 @@ const LONGEST: usize = 256;
 /// Distance between tab stops in columns.
 const TAB_COLUMNS: usize = 4;
 
-/// Visible form of a grapheme in a column, and its width in cells.
-/// The width is at least one and at most a row.
+/// Returns the visible form of a grapheme in a column, and its width in cells. The width is at
+/// least one and at most a row.
 pub(super) fn shown(grapheme: &str, column: usize, row_columns: usize) -> (Cow<'_, str>, usize) {
     if grapheme == "\t" {
         let to_stop = TAB_COLUMNS - column % TAB_COLUMNS;

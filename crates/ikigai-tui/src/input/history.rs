@@ -24,7 +24,7 @@ pub struct InputHistory {
 }
 
 impl InputHistory {
-    /// History of sent messages, the newest last.
+    /// Creates a history of sent messages, the newest last.
     pub fn new(sent: impl IntoIterator<Item = String>) -> Self {
         let mut history = Self::default();
         for text in sent {
@@ -125,7 +125,7 @@ impl HistorySearch {
         search
     }
 
-    /// The needle.
+    /// Returns the needle.
     pub fn sought(&self) -> &Editor {
         &self.sought
     }
@@ -159,13 +159,13 @@ impl HistorySearch {
         more
     }
 
-    /// Number of the selected match, from 1, and of all; none without a match.
+    /// Returns the number of the selected match, from 1, and of all, if any.
     pub fn place(&self) -> Option<(usize, usize)> {
         let count = self.matches.len();
         (count > 0).then_some((self.marked + 1, count))
     }
 
-    /// Selected match, and the range of the needle in it.
+    /// Returns the selected match, and the range of the needle in it.
     pub fn found<'h>(&self, history: &'h InputHistory) -> Option<(&'h str, Range<usize>)> {
         let text = history.entry(*self.matches.get(self.marked)?)?;
         Some((text, find(text, self.sought.shown())?))
@@ -182,7 +182,7 @@ impl HistorySearch {
     }
 }
 
-/// Position of the needle; case-sensitive if it has a capital letter.
+/// Returns the position of the needle; case-sensitive if it has a capital letter.
 fn find(text: &str, sought: &str) -> Option<Range<usize>> {
     if sought.chars().any(char::is_uppercase) {
         let start = text.find(sought)?;

@@ -101,7 +101,7 @@ pub struct Unsent {
 }
 
 impl From<&str> for Unsent {
-    /// A text with the cursor at its end.
+    /// Creates a text with the cursor at its end.
     fn from(text: &str) -> Self {
         let text = Clip::plain(without_returns(text));
         Self {
@@ -146,12 +146,12 @@ enum Last {
 }
 
 impl Editor {
-    /// Full text, with folds expanded.
+    /// Returns the full text, with folds expanded.
     pub fn text(&self) -> String {
         self.text.whole()
     }
 
-    /// Text with folds as labels.
+    /// Returns the text with folds as labels.
     pub fn shown(&self) -> &str {
         self.text.text()
     }
@@ -161,7 +161,7 @@ impl Editor {
         self.text.is_empty()
     }
 
-    /// Byte offset of the cursor in the text with folds as labels.
+    /// Returns the byte offset of the cursor in the text with folds as labels.
     pub fn cursor(&self) -> usize {
         self.cursor
     }
@@ -332,7 +332,7 @@ impl Editor {
         }
     }
 
-    /// Text in one row, scrolled to the cursor, and the cursor's column.
+    /// Returns the text in one row, scrolled to the cursor, and the cursor's column.
     pub fn one_row(&mut self, width: u16) -> (TextLine, u16) {
         let layout = self.layout(u16::MAX, 1);
         let most = usize::from(width).saturating_sub(1);
@@ -508,7 +508,7 @@ fn without_returns(text: &str) -> String {
     }
 }
 
-/// Label of a paste, if it is long enough to fold.
+/// Returns the label of a paste, if it is long enough to fold.
 fn label(text: &str) -> Option<String> {
     let lines = text.lines().count();
     if lines > PLAIN_LINES {

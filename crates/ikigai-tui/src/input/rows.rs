@@ -51,7 +51,7 @@ impl EditorRows {
         self.wrap(clip, 0..clip.len(), 0, false);
     }
 
-    /// The rows of another text at the same width.
+    /// Wraps another text at the same width.
     pub(super) fn of(&self, clip: &Clip) -> Self {
         let mut rows = Self::default();
         if self.width > 0 {
@@ -98,18 +98,18 @@ impl EditorRows {
         self.firm.extend(firm_below);
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub(super) fn count(&self) -> usize {
         self.starts.len().max(1)
     }
 
-    /// Row of a place.
+    /// Returns the row of a place.
     pub(super) fn row_of(&self, at: usize) -> usize {
         let below = self.starts.partition_point(|start| *start <= at);
         below.saturating_sub(1)
     }
 
-    /// Byte range of a row, without its newline.
+    /// Returns the byte range of a row, without its newline.
     pub(super) fn range(&self, clip: &Clip, row: usize) -> Range<usize> {
         let start = self.starts.get(row).copied().unwrap_or(clip.len());
         let end = self.starts.get(row + 1).copied().unwrap_or(clip.len());
@@ -123,7 +123,7 @@ impl EditorRows {
         row > 0 && start.is_some_and(|start| !clip.text()[..start].ends_with('\n'))
     }
 
-    /// Row and column of a place.
+    /// Returns the row and column of a place.
     pub(super) fn locate(&self, clip: &Clip, at: usize) -> (usize, usize) {
         let row = self.row_of(at);
         let start = self.range(clip, row).start;
@@ -134,8 +134,8 @@ impl EditorRows {
         (row, column)
     }
 
-    /// Place at a column of a row, or the last one of the row.
-    /// A wide grapheme counts from its start. The place may be within a fold.
+    /// Returns the place at a column of a row, at most its last one. A wide grapheme counts from
+    /// its start. The place may be within a fold.
     pub(super) fn place(&self, clip: &Clip, row: usize, wanted: usize) -> usize {
         let range = self.range(clip, row);
         let mut at = range.start;
@@ -153,7 +153,7 @@ impl EditorRows {
         at
     }
 
-    /// Visible form of a grapheme in this column, and its width.
+    /// Returns the visible form of a grapheme in this column, and its width.
     pub(super) fn shown<'a>(&self, unit: &'a str, column: usize) -> (Cow<'a, str>, usize) {
         shown(unit, column, self.width)
     }
@@ -221,7 +221,7 @@ impl EditorRows {
         }
     }
 
-    /// First grapheme of a part, and its width in this column.
+    /// Returns the first grapheme of a part, and its width in this column.
     fn unit<'a>(
         &self,
         clip: &'a Clip,
@@ -247,8 +247,8 @@ fn is_half_flag(clip: &Clip, at: usize) -> bool {
     rest.starts_with(|letter| matches!(letter, '\u{1f1e6}'..='\u{1f1ff}'))
 }
 
-/// Length and width of a first letter that joins nothing.
-/// Avoids the Unicode tables; these scripts are most of the text beyond ASCII.
+/// Returns the length and width of a first letter that joins nothing. Avoids the Unicode tables;
+/// these scripts are most of the text beyond ASCII.
 fn simple(text: &str) -> Option<(usize, usize)> {
     let columns = |letter: char| match letter {
         ' '..='~' | '\u{c0}'..='\u{24f}' | '\u{400}'..='\u{482}' => Some(1),
@@ -265,7 +265,7 @@ fn simple(text: &str) -> Option<(usize, usize)> {
     alone.then_some((first.len_utf8(), width))
 }
 
-/// Number of graphemes from here on of one cell and one byte each.
+/// Returns the number of graphemes from here on of one cell and one byte each.
 fn plain_run(clip: &Clip, part: Range<usize>) -> usize {
     let end = clip.piece_end(part.start).0.min(part.end);
     let bytes = clip.text().as_bytes().get(part.start..end);
@@ -277,7 +277,7 @@ fn plain_run(clip: &Clip, part: Range<usize>) -> usize {
     if marked { run.saturating_sub(1) } else { run }
 }
 
-/// Graphemes of a part, those of a fold's label included.
+/// Returns the graphemes of a part, those of a fold's label included.
 pub(super) fn units(clip: &Clip, part: Range<usize>) -> impl Iterator<Item = &str> {
     let Range { start: mut at, end } = part;
     let mut piece_end = at;

@@ -115,7 +115,7 @@ impl Kills {
         }
     }
 
-    /// Kill a number of steps before the newest, wrapping around.
+    /// Returns the kill a number of steps before the newest, wrapping around.
     pub(super) fn nth(&self, back: usize) -> Option<&Clip> {
         let back = back.checked_rem(self.kept.len())?;
         self.kept.get(self.kept.len() - 1 - back)

@@ -66,7 +66,7 @@ impl KeyMode {
         self == other || self == Self::Always || empty
     }
 
-    /// Heading of its keys.
+    /// Returns the heading of its keys.
     pub const fn heading(self) -> &'static str {
         match self {
             Self::Input => "Input",
@@ -156,8 +156,8 @@ impl Default for Bindings {
 }
 
 impl Bindings {
-    /// Default bindings plus configured ones: pairs of keys and an action.
-    /// An example is `ctrl-x a` and `board`. The action `none` unbinds the keys everywhere.
+    /// Adds configured bindings to the default ones: pairs of keys and an action. An example is
+    /// `ctrl-x a` and `board`. The action `none` unbinds the keys everywhere.
     pub fn with(configured: &[(String, String)]) -> Result<Self, BindError> {
         let mut bindings = Self::default();
         for (names, action) in configured {
@@ -187,7 +187,7 @@ impl Bindings {
         Ok(bindings)
     }
 
-    /// Meaning of consecutive key presses, in the first mode that binds them.
+    /// Returns the meaning of consecutive key presses, in the first mode that binds them.
     /// [`KeyMode::Always`] comes last.
     pub fn meaning(&self, modes: &[KeyMode], pressed: &[KeyPress]) -> Meaning {
         let pressed: Vec<KeyPress> = pressed.iter().map(|key| key.plain()).collect();
@@ -203,14 +203,14 @@ impl Bindings {
         Meaning::Nothing
     }
 
-    /// Names of the keys of an action in a mode.
+    /// Returns the names of the keys of an action in a mode.
     pub fn keys_of(&self, mode: KeyMode, action: Action) -> Vec<String> {
         let bound = self.bound.iter();
         let found = bound.filter(|bound| bound.mode == mode && bound.action == action);
         found.map(|bound| names(&bound.keys)).collect()
     }
 
-    /// Help on keys, under headings.
+    /// Returns the help on keys, under headings.
     pub fn help(&self) -> Vec<Help> {
         let all = KeyMode::ALL.into_iter().map(|mode| {
             let here = entries().filter(|entry| entry.keys.iter().any(|(known, _)| *known == mode));

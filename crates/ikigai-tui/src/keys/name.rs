@@ -82,8 +82,8 @@ impl fmt::Display for KeyPress {
 }
 
 impl KeyPress {
-    /// Normal form of a key, in which keys are compared.
-    /// A letter's case carries Shift, and with Ctrl it is lower case.
+    /// Returns the normal form of a key, in which keys are compared. A letter's case carries Shift,
+    /// and with Ctrl it is lower case.
     #[must_use]
     pub fn plain(self) -> Self {
         let KeyCode::Char(letter) = self.code else {

@@ -212,7 +212,7 @@ agents! {
     9 "agent-9" "ctrl-x 9"
 }
 
-/// All actions, in the order of the help.
+/// Returns all actions, in the order of the help.
 pub fn entries() -> impl Iterator<Item = &'static ActionEntry> {
     ACTIONS.iter().chain(EDITS).chain(AGENTS)
 }

@@ -30,7 +30,7 @@ pub(super) fn draw_line(
     lines.extend(wrap(&whole, width, &rest));
 }
 
-/// Language in a fence's info string.
+/// Returns the language in a fence's info string.
 pub(super) fn language(info: &str) -> &str {
     let end = |character: char| character.is_whitespace() || matches!(character, ',' | '{' | ':');
     info.trim().split(end).next().unwrap_or_default()

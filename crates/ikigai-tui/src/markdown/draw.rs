@@ -59,7 +59,7 @@ fn unmasked(text: &str) -> Cow<'_, str> {
     clean(text)
 }
 
-/// Empty row with the signs of its nesting that fit.
+/// Returns an empty row with the signs of its nesting that fit.
 pub(super) fn blank(lead: &[TextSpan], width: u16) -> TextLine {
     let line = TextLine {
         lead: lead.len(),
@@ -390,7 +390,7 @@ impl Drawing<'_> {
             .take(MOST_NESTED)
     }
 
-    /// Leads of the next row and of its continuations.
+    /// Returns the leads of the next row and of its continuations.
     fn leads(&mut self) -> (Vec<TextSpan>, Vec<TextSpan>) {
         let mut lead = self.style.lead(self.lines.len()).to_vec();
         let mut rest = self.style.rest.clone();
@@ -482,7 +482,7 @@ fn with_links(span: TextSpan) -> Vec<TextSpan> {
     pieces
 }
 
-/// Start and length of the next URL.
+/// Returns the start and length of the next URL.
 fn next_address(text: &str) -> Option<(usize, usize)> {
     let starts = ["https://", "http://"].map(|scheme| text.find(scheme));
     let start = starts.into_iter().flatten().min()?;

@@ -35,13 +35,13 @@ pub struct MarkdownStyle {
 }
 
 impl MarkdownStyle {
-    /// Lead of the next row after `rows` rows.
+    /// Returns the lead of the next row after `rows` rows.
     fn lead(&self, rows: usize) -> &[TextSpan] {
         if rows == 0 { &self.first } else { &self.rest }
     }
 }
 
-/// Supported extensions of Markdown.
+/// Returns the supported extensions of Markdown.
 fn options() -> Options {
     Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
 }
@@ -71,8 +71,7 @@ pub fn lines(text: &str, style: MarkdownStyle) -> Vec<TextLine> {
 pub struct Streaming {
     style: MarkdownStyle,
     text: String,
-    /// The last piece ended with `\r`, which may be the first half of `\r
-    /// `.
+    /// The last piece ended with `\r`, which may be the first half of `\r\n`.
     is_half: bool,
     lines: Vec<TextLine>,
     /// Bytes of the text whose rows are final.
@@ -113,12 +112,12 @@ impl Streaming {
         self.text.push_str(&clean(whole.unwrap_or(more)));
     }
 
-    /// Text so far, cleaned.
+    /// Returns the text so far, cleaned.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Rows of the text so far, at this width.
+    /// Returns the rows of the text so far, at this width.
     pub fn lines(&mut self, width: u16) -> &[TextLine] {
         if self.style.width != width {
             self.style.width = width;
@@ -130,7 +129,7 @@ impl Streaming {
         &self.lines
     }
 
-    /// Number of rows of the last drawing that later text cannot change.
+    /// Returns the number of rows of the last drawing that later text cannot change.
     pub fn frozen(&self) -> usize {
         self.frozen
     }

@@ -53,7 +53,7 @@ impl MarkdownTable {
         }
     }
 
-    /// Widths of the columns, if all fit.
+    /// Returns the widths of the columns, if all fit.
     fn columns(&self, room: usize) -> Option<Vec<usize>> {
         let count = self.alignments.len();
         if count == 0 || count > MOST_COLUMNS {

@@ -31,7 +31,7 @@ enum Symbol {
 }
 
 impl GridCell {
-    /// Blank cell with the background of a look.
+    /// Creates a blank cell with the background of a look.
     pub(super) const fn blank(look: Look) -> Self {
         let mut bytes = [0; SHORT];
         bytes[0] = b' ';
@@ -43,7 +43,7 @@ impl GridCell {
         }
     }
 
-    /// A grapheme of one cell or two; one that is too long becomes blank.
+    /// Creates a cell of a grapheme; one that is too long becomes blank.
     pub(super) fn new(text: &str, width: u16, look: Look, link: u16) -> Self {
         let symbol = Symbol::new(text);
         Self {
@@ -54,7 +54,7 @@ impl GridCell {
         }
     }
 
-    /// The right half of a wide cell.
+    /// Returns the right half of a wide cell.
     pub(super) fn tail(&self) -> Self {
         Self {
             symbol: Symbol::Short {
@@ -67,7 +67,7 @@ impl GridCell {
         }
     }
 
-    /// Text of the cell; empty for the right half of a wide one.
+    /// Returns the text of the cell; empty for the right half of a wide one.
     pub fn symbol(&self) -> &str {
         let bytes = match &self.symbol {
             Symbol::Short { length, bytes } => bytes.get(..usize::from(*length)),
@@ -77,12 +77,12 @@ impl GridCell {
         std::str::from_utf8(bytes.unwrap_or_default()).unwrap_or_default()
     }
 
-    /// Style of the cell.
+    /// Returns the style of the cell.
     pub fn look(&self) -> Look {
         self.look
     }
 
-    /// Width in columns: 1, 2, or 0 for the right half of a wide one.
+    /// Returns the width: 1, 2, or 0 for the right half of a wide cell.
     pub fn width(&self) -> u16 {
         u16::from(self.width)
     }
@@ -96,7 +96,7 @@ impl GridCell {
         self.look = look;
     }
 
-    /// A number that is the same for equal cells; others have another in all likelihood.
+    /// Hashes the cell; equal cells have equal digests.
     pub(super) fn digest(&self) -> u64 {
         let (length, bytes) = match &self.symbol {
             Symbol::Short { length, bytes } => (*length, bytes.as_slice()),

@@ -35,19 +35,19 @@ pub struct StyledRun {
 }
 
 impl Grid {
-    /// A blank screen.
+    /// Creates a blank screen.
     pub fn new(columns: u16, rows: u16) -> Self {
         let mut grid = Self::default();
         grid.resize(columns, rows);
         grid
     }
 
-    /// Number of columns.
+    /// Returns the number of columns.
     pub fn columns(&self) -> u16 {
         self.columns
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> u16 {
         self.rows
     }
@@ -104,22 +104,22 @@ impl Grid {
         }
     }
 
-    /// One cell.
+    /// Returns one cell.
     pub fn cell(&self, row: u16, column: u16) -> Option<&GridCell> {
         self.row(row).get(usize::from(column))
     }
 
-    /// Link target of a cell, if it has one.
+    /// Returns the link target of a cell, if it has one.
     pub fn link_at(&self, row: u16, column: u16) -> Option<&Arc<str>> {
         self.target(self.cell(row, column)?.link)
     }
 
-    /// Text of a row, with trailing blanks.
+    /// Returns the text of a row, with trailing blanks.
     pub fn text(&self, row: u16) -> String {
         self.row(row).iter().map(GridCell::symbol).collect()
     }
 
-    /// Text of a row in runs of the same style.
+    /// Returns the text of a row in runs of the same style.
     pub fn spans(&self, row: u16, theme: Theme) -> Vec<StyledRun> {
         let mut runs: Vec<StyledRun> = Vec::new();
         for cell in self.row(row) {
@@ -170,7 +170,7 @@ impl Grid {
         u16::try_from(at).unwrap_or(u16::MAX)
     }
 
-    /// Index of a link in the table; 0 if the table is full.
+    /// Returns the index of a link in the table; 0 if the table is full.
     fn place(&mut self, link: &Arc<str>) -> u16 {
         let place = self.links.iter().rposition(|known| known == link);
         let place = place.unwrap_or_else(|| {

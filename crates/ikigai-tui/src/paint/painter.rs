@@ -38,7 +38,7 @@ pub struct Painter {
 }
 
 impl Painter {
-    /// A painter for a terminal with unknown contents.
+    /// Creates a painter for a terminal with unknown contents.
     pub fn new() -> Self {
         Self {
             forgotten: true,
@@ -109,7 +109,7 @@ impl Painter {
         }
     }
 
-    /// The place of a link in this painter's table, from 1.
+    /// Returns the place of a link in this painter's table, from 1.
     fn place(&mut self, link: &Arc<str>) -> u16 {
         let known = self.links.iter().position(|known| known == link);
         let place = known.unwrap_or_else(|| {
@@ -213,7 +213,7 @@ impl Painter {
     }
 }
 
-/// The cells of a row among all cells.
+/// Returns the cells of a row among all cells.
 fn span(row: u16, columns: u16) -> Range<usize> {
     let start = usize::from(row) * usize::from(columns);
     start..start + usize::from(columns)

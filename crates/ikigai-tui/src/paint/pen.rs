@@ -17,12 +17,12 @@ pub(super) struct Pen {
 }
 
 impl Pen {
-    /// Cursor position, if known.
+    /// Returns the cursor position, if known.
     pub(super) fn at(&self) -> Option<(u16, u16)> {
         self.row.zip(self.column)
     }
 
-    /// Current style, if known.
+    /// Returns the current style, if known.
     pub(super) fn style(&self) -> Option<CellStyle> {
         self.style
     }
@@ -111,7 +111,7 @@ fn number(out: &mut Vec<u8>, number: u16) {
     let _ = write!(out, "{number}");
 }
 
-/// The parameters that turn one style into another.
+/// Returns the parameters that turn one style into another.
 fn codes(from: CellStyle, to: CellStyle) -> Vec<u8> {
     let mut out = Vec::new();
     let mut code = |code: u16| {

@@ -199,7 +199,7 @@ impl RowWriter<'_> {
     }
 }
 
-/// Column from which a row is plain background.
+/// Returns the column from which a row is plain background.
 pub(super) fn used(row: &[GridCell], theme: Theme) -> usize {
     let plain = theme.style(Look::default()).on_blank();
     let is_background = |cell: &GridCell| {

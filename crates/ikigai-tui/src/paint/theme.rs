@@ -64,14 +64,14 @@ impl Theme {
         ("mono", Self::Mono),
     ];
 
-    /// Theme by its name.
+    /// Returns the theme by its name.
     pub fn named(name: &str) -> Option<Self> {
         Self::NAMES
             .into_iter()
             .find_map(|(known, theme)| (known == name).then_some(theme))
     }
 
-    /// Style of a look in this theme.
+    /// Returns the style of a look in this theme.
     pub fn style(self, look: Look) -> CellStyle {
         let (set_off, hue) = character(look.role);
         CellStyle {
@@ -112,7 +112,7 @@ impl CellStyle {
         self.set_off & set_off != 0
     }
 
-    /// Part of the style that is visible on a blank.
+    /// Returns the part of the style that is visible on a blank.
     pub(super) fn on_blank(self) -> Self {
         let lines = self.set_off & (Look::UNDERLINE | Look::STRIKE | Look::REVERSE);
         Self {
@@ -123,7 +123,7 @@ impl CellStyle {
     }
 }
 
-/// Attributes and colour class of a role.
+/// Returns the attributes and colour class of a role.
 fn character(role: Tone) -> (u8, Hue) {
     match role {
         Tone::Text => (0, Hue::None),

@@ -113,7 +113,7 @@ impl Talk {
         ));
     }
 
-    /// A line could not be said, for this reason.
+    /// Reports a line that could not be sent, for this reason.
     pub(super) fn not_said(&mut self, reason: &str) {
         self.is_said = false;
         if !reason.is_empty() {
@@ -218,7 +218,7 @@ impl Talk {
         self.ask_next();
     }
 
-    /// Ctrl-C: stops the running work; the second time it quits.
+    /// Handles Ctrl-C: stops the running work; the second time it quits.
     pub(super) fn interrupt(&mut self, now: Instant) {
         if self.secret.take().is_some() {
             self.wants.push(Want::Unhide);

@@ -25,7 +25,7 @@ const WORDS: [(Sign, &str); 14] = [
     (Sign::Shell, "shell: "),
 ];
 
-/// Text of an event; empty if there is nothing to print.
+/// Returns the text of an event; empty if there is nothing to print.
 pub(super) fn told(row: &Row, manner: &RenderContext<'_>) -> String {
     let shown = render(row);
     match &shown {

@@ -230,14 +230,14 @@ impl ControlAnswer {
     /// It is done.
     pub const OK: Self = Self::Said(ControlOutput::Ok);
 
-    /// It could not be done.
+    /// Creates an error answer.
     pub fn error(reason: impl Into<String>) -> Self {
         Self::Error {
             error: reason.into(),
         }
     }
 
-    /// As one line.
+    /// Serializes it as one line.
     pub fn to_line(&self) -> String {
         // Serialization cannot fail.
         let mut line = serde_json::to_string(self).unwrap_or_default();
@@ -247,7 +247,7 @@ impl ControlAnswer {
 }
 
 impl Framebuffer {
-    /// Rows as a terminal with this theme shows them.
+    /// Reads the rows of a grid with a theme.
     pub fn of(grid: &Grid, theme: Theme) -> Self {
         let cursor = grid.cursor.map(|(row, col)| CursorSeen {
             row,
@@ -266,7 +266,7 @@ impl Framebuffer {
         }
     }
 
-    /// Plain text, a line for each row.
+    /// Returns plain text, a line for each row.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for line in &self.lines {
@@ -337,7 +337,7 @@ impl From<&Context> for TokenCache {
 }
 
 impl AgentSeen {
-    /// An agent with its questions.
+    /// Describes an agent with its questions.
     pub fn of(branch: &Branch, is_current: bool, questions: &[Question]) -> Self {
         let agent = &branch.agent;
         let owner = agent.owner.as_ref().filter(|owner| owner.may_live());

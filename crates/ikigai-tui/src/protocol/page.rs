@@ -66,7 +66,7 @@ struct RequestDoc {
     answers: Vec<ControlAnswer>,
 }
 
-/// The page.
+/// Generates the page.
 pub fn page() -> String {
     let mut page = BEFORE.to_owned();
     for entry in of_the_screen().into_iter().chain(of_agents()) {

@@ -100,7 +100,7 @@ fn next(number: &mut u64) -> u64 {
     this
 }
 
-/// Start lines of a hunk before and after: `@@ -12,7 +12,9 @@`.
+/// Returns the start lines of a hunk before and after: `@@ -12,7 +12,9 @@`.
 fn begins(header: &str) -> Option<(u64, u64)> {
     let mut parts = header.split(' ');
     let mut of = |sign| -> Option<u64> {
@@ -110,7 +110,7 @@ fn begins(header: &str) -> Option<(u64, u64)> {
     Some((of('-')?, of('+')?))
 }
 
-/// Number of digits of the largest line number.
+/// Returns the number of digits of the largest line number.
 fn digits(text: &str) -> usize {
     let headers = text.lines().filter(|line| line.starts_with("@@ -"));
     let last = headers.filter_map(begins).next_back().unwrap_or_default();

@@ -10,7 +10,7 @@ use crate::look::Tone;
 use crate::signs::{Sign, Symbols};
 use crate::text::clean_line;
 
-/// A size: `940 B`, `2.1 kB`, `4.9 MB`.
+/// Formats a size: `940 B`, `2.1 kB`, `4.9 MB`.
 pub fn bytes(count: u64) -> String {
     const STEP: u64 = 1000;
     let units = [" B", " kB", " MB", " GB"];
@@ -46,7 +46,7 @@ pub struct TurnSummary {
     pub clock: String,
 }
 
-/// Faint line after a turn: `12 s · 3 tools · 2.1k tokens · $0.01 · 14:03`.
+/// Renders the line after a turn. Example: `12 s · 3 tools · 2.1k tokens · $0.01 · 14:03`.
 pub fn turn_line(turn: &TurnSummary, symbols: Symbols) -> TextLine {
     let mut parts = vec![duration(turn.took)];
     match turn.tools {

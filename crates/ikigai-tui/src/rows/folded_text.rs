@@ -22,7 +22,7 @@ pub(super) struct Lead {
 }
 
 impl Lead {
-    /// A sign and a space; the same width of space below.
+    /// Creates a lead of a sign and a space; the same width of space below.
     pub(super) fn sign(sign: &str, look: impl Into<Look>) -> Self {
         Self {
             first: vec![TextSpan::new(format!("{sign} "), look)],
@@ -30,7 +30,7 @@ impl Lead {
         }
     }
 
-    /// Space only.
+    /// Creates a lead of spaces.
     pub(super) fn space(columns: usize) -> Self {
         let space = vec![TextSpan::new(" ".repeat(columns), Tone::Text)];
         Self {
@@ -39,7 +39,7 @@ impl Lead {
         }
     }
 
-    /// Lead of the rows after the first.
+    /// Returns the lead of the rows after the first.
     pub(super) fn below(&self) -> Self {
         Self {
             first: self.rest.clone(),
@@ -71,7 +71,7 @@ impl FoldedPart {
         self.bytes == 0
     }
 
-    /// `… 38 more lines`, or the rest of a line in bytes.
+    /// Renders `… 38 more lines`, or the rest of a line in bytes.
     pub(super) fn line(self, lead: &Lead, manner: &RenderContext<'_>) -> TextLine {
         let more = manner.sign(Sign::More);
         let text = match self.lines {
@@ -87,7 +87,7 @@ impl FoldedPart {
     }
 }
 
-/// A line under a lead.
+/// Puts a line under a lead.
 pub(super) fn led(spans: Vec<TextSpan>, lead: &[TextSpan]) -> TextLine {
     TextLine {
         lead: lead.len(),

@@ -39,7 +39,7 @@ pub(super) fn unsent(
     ran(command, output, success, &lead, fold, manner)
 }
 
-/// Output of a command, with its exit status in brackets.
+/// Returns the output of a command, with its exit status in brackets.
 fn output_of<'a>(text: &'a str, command: &str) -> &'a str {
     let after = text
         .strip_prefix("$ ")

@@ -90,7 +90,7 @@ pub(super) fn assistant(
     block
 }
 
-/// Style of the model's answers, complete or streaming.
+/// Returns the style of the model's answers, complete or streaming.
 pub fn speech(manner: &RenderContext<'_>) -> MarkdownStyle {
     let lead = manner.lead(Sign::Assistant, Tone::Assistant);
     MarkdownStyle {

@@ -29,7 +29,7 @@ const PEEK_DIFF: usize = 12;
 /// Rows of a folded output that a person follows, such as the to-do list.
 const PEEK_LONG: usize = 20;
 
-/// Lines of a folded output.
+/// Returns the lines of a folded output.
 fn peek(tool: &str) -> usize {
     match tool_facts(tool).preview {
         OutputPreview::Line => 0,
@@ -88,7 +88,7 @@ pub(super) fn call(
     RenderedBlock::of(lines, hidden)
 }
 
-/// Arguments of a call as pairs of name and value.
+/// Returns the arguments of a call as pairs of name and value.
 fn pairs(arguments: &str) -> Option<Vec<(String, String)>> {
     let Ok(Value::Object(object)) = serde_json::from_str(arguments) else {
         return None;

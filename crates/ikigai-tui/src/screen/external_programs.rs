@@ -118,7 +118,7 @@ pub(super) async fn page(text: &str, secrets: &[String]) -> io::Result<()> {
     }
 }
 
-/// Program of the user's choice, from the first of these variables that is set.
+/// Returns the user's program, from the first of these variables that is set.
 fn chosen(variables: &[&str], usual: &str) -> String {
     let named = variables.iter().filter_map(|name| std::env::var(name).ok());
     let chosen = named.into_iter().find(|name| !name.trim().is_empty());

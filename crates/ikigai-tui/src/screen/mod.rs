@@ -83,7 +83,7 @@ pub struct ScreenExit {
 }
 
 impl Screen {
-    /// A screen that was not drawn yet. Within a runtime.
+    /// Creates a screen that was not drawn yet. Within a runtime.
     pub fn new(
         stage: ControlledScreen,
         terminal: Terminal,
@@ -220,7 +220,7 @@ impl Screen {
         }
     }
 
-    /// Time of the next frame, if one is due.
+    /// Returns the time of the next frame, if one is due.
     fn due(&self) -> Option<Instant> {
         let can = self.is_dirty && self.terminal.is_clear() && self.terminal.is_shown();
         let after = |drawn: Option<Instant>, pause: Duration| {

@@ -31,7 +31,7 @@ pub enum Id {
 }
 
 impl Id {
-    /// Row of the log, if it is one.
+    /// Returns the row of the log, if it is one.
     pub const fn row(self) -> Option<RowRef> {
         match self {
             Self::Row(row) | Self::Left { row, .. } => Some(row),
@@ -215,7 +215,7 @@ fn elides(entry: &Entry) -> bool {
     summary.elide.is_some()
 }
 
-/// Last row that the newest summary or cut in force replaces, and the line below it.
+/// Finds the last row that the newest summary or cut replaces, and its line.
 fn context_start(state: &AgentState, view: &View) -> Option<(RowRef, ItemContent)> {
     let summaries = state.summaries();
     let newest_first = view.entries().iter().rev();

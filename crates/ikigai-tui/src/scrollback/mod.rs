@@ -29,7 +29,7 @@ pub trait ItemRenderer {
     /// `unfolded` requests all rows.
     fn lay_out(&self, item: &ScrollbackItem, unfolded: bool) -> Vec<TextLine>;
 
-    /// Number that changes when items must be rendered again, such as for another width.
+    /// Returns a number that changes when items must be rendered again.
     fn generation(&self) -> u64;
 
     /// Returns true if a blank row follows each item.
@@ -56,7 +56,7 @@ pub struct Visible {
 }
 
 impl Visible {
-    /// Its line; none if it is blank.
+    /// Returns its line; none if it is blank.
     pub fn line(&self) -> Option<&TextLine> {
         self.block.get(self.row)
     }
@@ -113,17 +113,17 @@ impl Scrollback {
         }
     }
 
-    /// All items, oldest first.
+    /// Returns all items, oldest first.
     pub fn items(&self) -> &[ScrollbackItem] {
         &self.items
     }
 
-    /// The item of this id.
+    /// Returns the item of this id.
     pub fn item(&self, id: Id) -> Option<&ScrollbackItem> {
         self.items.get(*self.places.get(&id)?)
     }
 
-    /// Index of an item.
+    /// Returns the index of an item.
     pub fn place(&self, id: Id) -> Option<usize> {
         match id {
             Id::Live => Some(self.items.len()),
@@ -131,7 +131,7 @@ impl Scrollback {
         }
     }
 
-    /// Item at a distance from another one.
+    /// Returns the item at a distance from another one.
     pub fn neighbour(&self, id: Id, by: isize) -> Option<&ScrollbackItem> {
         let index = self.places.get(&id)?.checked_add_signed(by)?;
         self.items.get(index)
@@ -188,7 +188,7 @@ impl Scrollback {
         *self.unfolded.get(&id).unwrap_or(&self.all_unfolded)
     }
 
-    /// Visible rows, from top to bottom, at most `height`.
+    /// Returns the visible rows, from top to bottom, at most `height`.
     pub fn visible(&mut self, height: usize, layout: &dyn ItemRenderer) -> Vec<Visible> {
         self.height = height;
         if self.generation != layout.generation() {
@@ -351,7 +351,7 @@ impl Scrollback {
         }
     }
 
-    /// Rows of an item above and below the screen; none if it is off the screen.
+    /// Counts an item's rows above and below the screen; none if off the screen.
     pub fn hidden_rows(&mut self, id: Id, layout: &dyn ItemRenderer) -> Option<(usize, usize)> {
         let rows = self.visible(self.height, layout);
         let mut own = rows.iter().filter(|row| row.id == Some(id));
@@ -361,7 +361,7 @@ impl Scrollback {
         Some((first, count.saturating_sub(last + 1)))
     }
 
-    /// Rows of an item in its current state, folded or not.
+    /// Returns the rows of an item in its current state, folded or not.
     pub fn lines(&mut self, id: Id, layout: &dyn ItemRenderer) -> Rc<Vec<TextLine>> {
         match self.places.get(&id) {
             Some(&index) => self.block(index, layout),
@@ -369,7 +369,7 @@ impl Scrollback {
         }
     }
 
-    /// Rows added since the viewport left the end.
+    /// Counts the rows added since the viewport left the end.
     pub fn new_rows(&mut self, layout: &dyn ItemRenderer) -> usize {
         let Some((id, seen)) = self.left_at else {
             return 0;
@@ -398,7 +398,7 @@ impl Scrollback {
         }
     }
 
-    /// Item at an index; the unstored rows come after the last one.
+    /// Returns the item at an index; the unstored rows come after the last one.
     fn id_at(&self, index: usize) -> Option<Id> {
         let live = (index == self.items.len()).then_some(Id::Live);
         self.items.get(index).map(|item| item.id).or(live)
@@ -465,7 +465,7 @@ impl Scrollback {
         }
     }
 
-    /// Rows of an item, with the blank one after it.
+    /// Counts the rows of an item, with the blank one after it.
     fn height_of(&mut self, index: usize, layout: &dyn ItemRenderer) -> usize {
         match self.block(index, layout).len() {
             0 => 0,
@@ -478,7 +478,7 @@ impl Scrollback {
         (index + 1..=self.items.len()).all(|below| self.block(below, layout).is_empty())
     }
 
-    /// Rows of an item; the index after the last one gives the unstored rows.
+    /// Returns the rows of an item, or the unstored rows after the last one.
     fn block(&mut self, index: usize, layout: &dyn ItemRenderer) -> Rc<Vec<TextLine>> {
         let Some(item) = self.items.get(index) else {
             return self.live.clone();

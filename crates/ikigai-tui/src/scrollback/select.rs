@@ -25,8 +25,8 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Selected columns of a visible row, as a half-open range.
-    /// The caller passes rows from top to bottom, with the order of their items.
+    /// Returns the selected columns of a visible row, as a half-open range. The caller passes rows
+    /// from top to bottom, with the order of their items.
     pub fn columns(
         &self,
         visible: &Visible,
@@ -52,13 +52,13 @@ impl Selection {
     }
 }
 
-/// Width of signs and indentation.
+/// Returns the width of signs and indentation.
 pub(super) fn lead_width(line: &TextLine) -> usize {
     let lead = line.spans.iter().take(line.lead);
     lead.map(|span| width(&span.text)).sum()
 }
 
-/// Text between two columns of a line, in whole graphemes, without its lead.
+/// Returns the text between two columns of a line, in whole graphemes, without its lead.
 pub(super) fn text_between(line: &TextLine, from: usize, to: usize) -> String {
     let mut at = 0;
     let mut found = String::new();

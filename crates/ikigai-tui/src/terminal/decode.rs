@@ -272,7 +272,7 @@ impl KeyDecoder {
     }
 }
 
-/// The text of a paste. Terminals send the key Enter for the end of a line.
+/// Returns the text of a paste. Terminals send the key Enter for the end of a line.
 fn pasted(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     if text.contains('\r') {

@@ -70,12 +70,12 @@ pub fn begin_exit(code: u8) {
     }
 }
 
-/// True if the program is leaving, also by a signal that came before any other listener existed.
+/// Returns true if the program is exiting, even by an early signal.
 pub fn is_exiting() -> bool {
     STARTED.get().is_some()
 }
 
-/// Time left for leaving; all of it before it began.
+/// Returns the time left for leaving; all of it before it began.
 pub fn exit_time_left() -> Duration {
     let elapsed = STARTED.get().map_or(Duration::ZERO, Instant::elapsed);
     EXIT_WITHIN.saturating_sub(elapsed)

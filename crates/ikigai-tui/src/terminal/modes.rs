@@ -46,7 +46,7 @@ pub(super) fn open() -> io::Result<OwnedFd> {
     Ok(tty)
 }
 
-/// The sequence that turns the mouse on or off.
+/// Returns the sequence that turns the mouse on or off.
 pub(super) fn mouse(on: bool) -> &'static [u8] {
     if on {
         b"\x1b[?1002h\x1b[?1006h"

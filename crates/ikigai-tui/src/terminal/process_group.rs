@@ -20,7 +20,7 @@ impl Standing {
         Self::read("/proc/self/stat")
     }
 
-    /// Another process.
+    /// Reads another process.
     pub(super) fn of(pid: i32) -> Option<Self> {
         Self::read(&format!("/proc/{pid}/stat"))
     }
@@ -60,7 +60,7 @@ impl Standing {
         })
     }
 
-    /// Another process, without its parent and terminal.
+    /// Reads another process, without its parent and terminal.
     pub(super) fn of(pid: i32) -> Option<Self> {
         use rustix::process::{Pid, getpgid, getsid};
         let pid = Pid::from_raw(pid)?;

@@ -75,7 +75,7 @@ pub async fn copy_to_tmux(text: &str) -> io::Result<()> {
     }
 }
 
-/// Operating system command: a number and text, which cannot end it.
+/// Encodes an operating system command: a number and text, which cannot end it.
 fn command(number: &str, text: &str) -> Vec<u8> {
     let words = clean_line(text);
     format!("\x1b]{number};{}\x1b\\", cut(&words, LONGEST_WORDS)).into_bytes()

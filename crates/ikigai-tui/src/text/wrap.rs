@@ -104,7 +104,7 @@ pub struct WrappedRows<'a> {
 }
 
 impl<'a> WrappedRows<'a> {
-    /// All rows of a line.
+    /// Iterates over all rows of a line.
     pub fn new(line: &'a TextLine, width: u16, hanging: &'a [TextSpan]) -> Self {
         let place = WrapPosition {
             span: line.lead.min(line.spans.len()),
@@ -113,7 +113,7 @@ impl<'a> WrappedRows<'a> {
         Self::from(line, width, hanging, place)
     }
 
-    /// Rows from a position on, which must belong to this line at this width.
+    /// Iterates over rows from a position, which must belong to this line and width.
     pub fn from(
         line: &'a TextLine,
         width: u16,
@@ -128,7 +128,7 @@ impl<'a> WrappedRows<'a> {
         }
     }
 
-    /// Start of the next row, if there is one.
+    /// Returns the start of the next row, if there is one.
     pub fn place(&self) -> Option<WrapPosition> {
         self.next
     }
@@ -170,7 +170,7 @@ impl Iterator for WrappedRows<'_> {
     }
 }
 
-/// Part of a lead that fits into `columns`.
+/// Returns the part of a lead that fits into `columns`.
 fn shortened(lead: &[TextSpan], columns: usize) -> Vec<TextSpan> {
     let mut left = columns;
     let mut fits = Vec::with_capacity(lead.len());
@@ -327,7 +327,7 @@ fn cell_at(
     }
 }
 
-/// Spaces of a tab, at most a whole row.
+/// Returns the spaces of a tab, at most a whole row.
 fn tab(column: usize, room: usize) -> WrapCell<'static> {
     let left = room.saturating_sub(column).max(1);
     let width = (TAB - column % TAB).min(left);

@@ -51,7 +51,7 @@ const fn quote(open: &'static str, close: &'static str, escapes: bool, goes_on: 
     }
 }
 
-/// Language of a code fence, if known.
+/// Returns the language of a code fence, if known.
 pub(super) fn named(name: &str) -> Option<&'static Language> {
     let name = name.to_ascii_lowercase();
     LANGUAGES

@@ -45,7 +45,7 @@ impl std::fmt::Debug for Highlighter {
 }
 
 impl Highlighter {
-    /// Highlighter of a fence's language; an unknown one stays plain.
+    /// Creates a highlighter for a fence's language; an unknown one stays plain.
     pub fn new(name: &str) -> Self {
         Self {
             language: languages::named(name),
@@ -53,7 +53,7 @@ impl Highlighter {
         }
     }
 
-    /// Spans of the next line; together they are the line.
+    /// Returns the spans of the next line; together they are the line.
     pub fn line(&mut self, line: &str) -> Vec<TextSpan> {
         let Some(language) = self.language.filter(|_| line.len() <= MOST_LINE_BYTES) else {
             return vec![TextSpan::new(line, Tone::Code)];
@@ -217,7 +217,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Tone of a string; before a colon it is a key.
+    /// Returns the tone of a string; before a colon it is a key.
     fn string_role(&self) -> Tone {
         let is_key = self.language.form == Form::Keys && self.before_colon();
         if is_key { Tone::Name } else { Tone::Literal }
@@ -391,7 +391,7 @@ fn word_length(text: &str, language: &Language) -> usize {
         .unwrap_or(text.len())
 }
 
-/// Length of the rest of a character literal behind its first quote, if it is one.
+/// Measures the rest of a character literal behind its first quote, if any.
 fn character_length(text: &str) -> Option<usize> {
     let mut characters = text.char_indices();
     let (_, first) = characters.next()?;

@@ -16,7 +16,7 @@ fn usual(char: char) -> usize {
     unicode_width::UnicodeWidthChar::width(char).unwrap_or(0)
 }
 
-/// Emoji and other new symbols take one cell.
+/// Counts emoji and other new symbols as one cell.
 fn narrow(char: char) -> usize {
     match char {
         _ if is_joined(char) => 0,
@@ -25,7 +25,7 @@ fn narrow(char: char) -> usize {
     }
 }
 
-/// All of them take two.
+/// Counts all of them as two cells.
 fn wide(char: char) -> usize {
     match char {
         _ if is_joined(char) => 0,
@@ -34,7 +34,7 @@ fn wide(char: char) -> usize {
     }
 }
 
-/// Terminal that gives marks and joiners separate cells.
+/// Counts marks and joiners as separate cells.
 fn marks(char: char) -> usize {
     match char {
         '\u{300}'..='\u{36f}' => 0,

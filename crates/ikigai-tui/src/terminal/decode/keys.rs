@@ -2,7 +2,7 @@
 
 use crate::key::{KeyCode, KeyPress};
 
-/// The key of one byte below 128.
+/// Returns the key of one byte below 128.
 pub(super) fn plain(byte: u8) -> KeyPress {
     match byte {
         0x00 => KeyPress::ctrl(' '),
@@ -17,7 +17,7 @@ pub(super) fn plain(byte: u8) -> KeyPress {
     }
 }
 
-/// Key of a sequence that begins with ESC O.
+/// Returns the key of a sequence that begins with ESC O.
 pub(super) fn application(held: &[u8], last: u8) -> Option<KeyPress> {
     let code = match last {
         b'I' => KeyCode::Tab,
@@ -33,7 +33,7 @@ pub(super) fn application(held: &[u8], last: u8) -> Option<KeyPress> {
     modified(code, held.unwrap_or(1))
 }
 
-/// Key of a control sequence, if it is one and not a release.
+/// Returns the key of a control sequence, if it is one and not a release.
 pub(super) fn sequence(held: &[u8], last: u8) -> Option<KeyPress> {
     let held = Parameters::read(held)?;
     let modifiers = held.number(1, 0).unwrap_or(1);
@@ -58,7 +58,7 @@ pub(super) fn sequence(held: &[u8], last: u8) -> Option<KeyPress> {
     }
 }
 
-/// Keys encoded by a letter.
+/// Returns the key encoded by a letter.
 fn letter(letter: u8) -> Option<KeyCode> {
     Some(match letter {
         b'A' => KeyCode::Up,
@@ -72,7 +72,7 @@ fn letter(letter: u8) -> Option<KeyCode> {
     })
 }
 
-/// Keys encoded by a number.
+/// Returns the key encoded by a number.
 fn numbered(number: u32) -> Option<KeyCode> {
     let number = u8::try_from(number).ok()?;
     Some(match number {
@@ -91,7 +91,7 @@ fn numbered(number: u32) -> Option<KeyCode> {
     })
 }
 
-/// Key encoded by a code point, or by a private-use number.
+/// Returns the key encoded by a code point, or by a private-use number.
 fn typed(
     number: u32,
     shifted: Option<u32>,
@@ -151,7 +151,7 @@ fn typed(
     })
 }
 
-/// Key with modifiers, which are encoded as a bit set plus one.
+/// Returns the key with modifiers, which are encoded as a bit set plus one.
 fn modified(code: KeyCode, modifiers: u32) -> Option<KeyPress> {
     let bits = modifiers.saturating_sub(1);
     // With Super or Hyper the key was meant for the window system. Ignore locks.
