@@ -1,6 +1,6 @@
 //! Import of the C program's database, converted to a dump; see [`crate::portable`].
 //!
-//! [`read`] is the only entry point. In the old database a row has one number among the rows of all
+//! [`read()`] is the only entry point. In the old database a row has one number among the rows of all
 //! agents, and may have no owner; here it has a position in the log of one agent, so all references
 //! to rows are rewritten.
 

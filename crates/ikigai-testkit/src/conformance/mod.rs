@@ -3,7 +3,7 @@
 //! An engine's test target defines how its stores are made and runs every check as a separate
 //! test:
 //!
-//! ```ignore
+//! ```text
 //! use ikigai_testkit::conformance::Rig;
 //!
 //! struct SqliteRig { /* a temporary directory, the store, the second process */ }
@@ -16,7 +16,7 @@
 //! The expression is evaluated once per test and must yield a fresh, empty log each time. Checks
 //! run under [`crate::block_on`], which is no tokio runtime.
 //!
-//! A check is a function in one of the folder's modules and one line in [`store_checks!`].
+//! A check is a function in one of the folder's modules and one line in `store_checks!`.
 
 mod agents;
 mod leases;

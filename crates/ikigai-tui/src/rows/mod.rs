@@ -1,6 +1,6 @@
 //! Rendering of each kind of event, the same live and replayed.
 //!
-//! All external text goes through [`clean`](crate::text::clean).
+//! All external text goes through [`crate::text::clean`].
 
 mod diff;
 mod figures;
