@@ -137,7 +137,7 @@ pub(crate) struct ScreenOrder {
     #[arg(long)]
     pub(crate) headless: bool,
 
-    /// Screen size without a terminal: COLUMNSxROWS, default 100x50
+    /// Screen size without a terminal: `COLUMNSxROWS`, default 100x50
     #[arg(long, value_name = "SIZE", requires = "headless")]
     pub(crate) size: Option<Size>,
 
