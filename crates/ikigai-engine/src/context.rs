@@ -82,7 +82,7 @@ impl Context {
     }
 }
 
-/// Rows read to find the newest count of a provider: more than the calls of one answer leave.
+/// Rows read to find the newest count of a provider. One answer with its calls has fewer.
 const MOST_ESTIMATE_ROWS: usize = 2048;
 
 /// Token estimate of an agent's next request, for a status line.

@@ -13,7 +13,7 @@ use ikigai_tools::{BadArguments, Place, paths};
 
 use crate::Engine;
 
-/// Size limit of a file; a larger one would fill the window of most models alone.
+/// Size limit of a file. A larger one would fill the window of most models alone.
 const MOST_BYTES: u64 = 256 * 1024;
 
 /// File that is pinned by default.
@@ -28,8 +28,8 @@ pub(crate) struct Document {
 }
 
 impl Document {
-    /// Reads a file by its name in a place, or returns the reason of the failure.
-    /// Files hidden from tools are hidden here too: the model would see them.
+    /// Reads a file by its name in a place, or returns an error message. Files hidden from tools
+    /// are hidden here too: the model would see them.
     pub(crate) async fn read(engine: &Engine, place: &Place, name: &str) -> Result<Self, String> {
         let located = paths::locate(place, name).map_err(|BadArguments(reason)| reason)?;
         let path = located.path.clone();
@@ -40,7 +40,7 @@ impl Document {
         Ok(Self { path, bytes })
     }
 
-    /// Reads a pinned file, unless a link leads out of the project that it belongs to.
+    /// Reads a pinned file, unless a link leads out of its project.
     ///
     /// Pins are sent without a call that could be asked about, and a repository may bring
     /// `AGENTS.md` as a link to anything.
@@ -59,8 +59,8 @@ impl Document {
     }
 }
 
-/// Reports whether links lead from a file out of its repository, or out of its directory where
-/// there is no repository.
+/// Returns true if links lead from a file out of its repository. Without a repository, its
+/// directory counts.
 fn leaves_project(path: &Path) -> bool {
     let Some(directory) = path.parent() else {
         return false;

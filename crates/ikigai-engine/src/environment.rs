@@ -1,4 +1,5 @@
-//! Environment: time and randomness reach the engine only from here, so that a run can be repeated.
+//! Environment of the engine. Time and randomness come only from here, so that a run can be
+//! repeated.
 
 use std::fs::File;
 use std::io::Read;

@@ -290,7 +290,7 @@ impl Writing<'_> {
 }
 
 impl Writing<'_> {
-    /// Counts a row to its turn; writes the figures of the turn that ended before it.
+    /// Adds a row to its turn. Writes the usage line of a turn that ended before it.
     fn follow_turn(&mut self, row: &Row) -> io::Result<()> {
         let kind = row.kind.read_as();
         let ends = self.turn.as_ref().is_some_and(|turn| turn.ends_before(row));

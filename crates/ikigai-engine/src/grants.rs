@@ -1,4 +1,4 @@
-//! Grants of this user on this machine: tagging rows, and the part of a log that is in force.
+//! Grants of this user on this machine: tags, and the part in force.
 
 use ikigai_core::fork::ForkEvents;
 use ikigai_core::grants::GrantScope;
@@ -23,7 +23,7 @@ impl Engine {
         self.environment.grant_key()
     }
 
-    /// Leaves a child the part of its parent's settings that is in force, and tags it.
+    /// Gives a child its parent's settings that are in force, with tags.
     pub(crate) fn grant_to_child(
         &self,
         parent: &AgentState,

@@ -36,7 +36,7 @@ struct Mention {
     lines: Option<(usize, usize)>,
 }
 
-/// Makes the row of a typed message, and a line for the user about each file.
+/// Makes the row of a typed message, and a line about each file.
 ///
 /// Stores nothing; a file that cannot be read is an error.
 pub(crate) async fn message_row(
@@ -56,7 +56,7 @@ pub(crate) async fn queued_row(ledger: &Ledger, text: &str) -> Event {
     message_of(text, None, &files)
 }
 
-/// Makes the row of a message to be queued; a file that cannot be read is an error.
+/// Makes the row of a message to be queued. A file that cannot be read is an error.
 pub(crate) async fn waiting_row(ledger: &Ledger, text: &str) -> Result<Event, EngineError> {
     let files = files_in(ledger, text).await.map_err(EngineError::NotSent)?;
     Ok(message_of(text, None, &files))

@@ -27,7 +27,7 @@ pub(crate) struct Departure {
     pub(super) folded: usize,
     /// Turns that are remembered again.
     pub(super) back: usize,
-    /// Files that were changed in the rows left, with lines added and taken away, if known.
+    /// Files changed in the left rows, with added and removed lines if known.
     files: BTreeMap<String, Option<(u64, u64)>>,
     /// Tools that ran in the rows left and may have changed more.
     tools: BTreeSet<String>,

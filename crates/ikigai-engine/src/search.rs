@@ -57,7 +57,7 @@ pub struct Named {
     pub hit: Hit,
     /// Its agent's name.
     pub agent: String,
-    /// Unambiguous name of its agent: the name, or a prefix of its id if the name is ambiguous.
+    /// Unambiguous name of its agent: the name, or a prefix of its id.
     pub typed: String,
 }
 
@@ -143,7 +143,7 @@ fn plain(path: &Path) -> String {
     format!("/{}", parts.join("/"))
 }
 
-/// Keeps the named agents that belong to a session; all of the session if none is named.
+/// Keeps the named agents of a session, or all of the session.
 fn within(
     agents: &[AgentRecord],
     named: Option<Vec<AgentId>>,

@@ -5,7 +5,7 @@ use ikigai_core::project::{SCALE_ROWS, Scale, covered_since, is_full, missing_me
 use ikigai_core::{Budget, RowRef, Target};
 use ikigai_store::{Agent, ReadLog, StoreError, history};
 
-/// Size of the first page, as the scale needs; each further page is twice as long.
+/// Size of the first page, as the scale needs. Each further page is twice as long.
 pub(crate) const FIRST_PAGE_ROWS: usize = SCALE_ROWS;
 
 /// No page is longer than this, so that one read stays short.

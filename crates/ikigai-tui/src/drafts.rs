@@ -1,4 +1,4 @@
-//! Input that is not in the log yet, kept in files that only its user can read.
+//! Unsent input, kept in files that only its user can read.
 //!
 //! Each process writes its own files, named after its instance, and holds a lock while it lives.
 //! The next process claims the files of instances whose lock is free, so `kill -9` loses nothing

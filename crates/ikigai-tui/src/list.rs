@@ -69,7 +69,7 @@ impl ChoiceList {
         at.is_some()
     }
 
-    /// Selects the entry that another list has selected, in the same row; returns true if present.
+    /// Selects the entry that another list has selected, in the same row. Returns true if present.
     pub fn mark_as(&mut self, other: &Self) -> bool {
         self.first = other.first;
         let is_there = other.marked().is_some_and(|text| self.mark_text(text));

@@ -131,7 +131,7 @@ impl Outbox {
         }
     }
 
-    /// Adds a message behind pending ones of the same agent; returns false if there are none.
+    /// Adds a message behind pending ones of its agent. Returns false if there are none.
     pub fn send_behind(&mut self, agent: AgentId, submission: &Submission, now: Instant) -> bool {
         let mut before = self.entries.iter().filter(|entry| entry.agent == agent);
         let Some(reason) = before.find_map(OutboxEntry::reason).map(str::to_owned) else {

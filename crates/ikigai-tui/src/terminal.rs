@@ -183,7 +183,7 @@ impl Terminal {
         Ok(())
     }
 
-    /// Writes the rest of a frame, so that the terminal does not read later bytes as part of it.
+    /// Writes the rest of a frame. Otherwise the terminal would read later bytes as part of it.
     fn flush(&mut self) {
         // Ignore a terminal that accepts nothing.
         let _ = modes::write(self.tty.as_fd(), &self.waiting, PATIENCE);

@@ -1,4 +1,4 @@
-//! `/history`: all rows of the agent, on its path or not; and sent lines for the input.
+//! `/history`: all rows of the agent. Also finds sent lines for the input.
 
 use std::fmt::Write as _;
 

@@ -93,7 +93,7 @@ pub(super) fn row(page: &Page, row: &Row, item: Item, is_remembered: bool) -> St
     }
 }
 
-/// Closes the last open fence of a text, so that it does not take in what follows.
+/// Closes the last open fence of a text, so that it ends there.
 fn closed(text: &str) -> String {
     let mut open: Option<String> = None;
     for line in text.lines() {

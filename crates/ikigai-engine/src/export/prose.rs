@@ -1,4 +1,4 @@
-//! Markdown as HTML with our tags only: HTML written by a model or page is escaped.
+//! Markdown as HTML with our tags only. HTML written by a model or page is escaped.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Waiting for other agents: for their mail, for the end of their work, or for their death.
+//! Waiting for other agents: their mail, the end of their work, or their death.
 
 use std::fmt::Write as _;
 use std::time::Duration;

@@ -46,7 +46,7 @@ pub enum UiEvent {
     },
     /// A call waits for approval.
     Question(Question),
-    /// A question needs no answer any more: a rule allows the call by now, or its turn was stopped.
+    /// A question needs no answer any more. A rule allows the call now, or its turn was stopped.
     Unasked(RowRef),
     /// A message waits for the next break.
     Queued {
@@ -108,7 +108,7 @@ pub enum UiEvent {
     Notice(String),
     /// Warning for the user that is not stored.
     Warning(String),
-    /// Mode or rules of the log are not in force here; the text offers to grant them.
+    /// Mode or rules of the log are not in force here. The text offers to grant them.
     GrantOffer(String),
     /// The store fails and is tried again; nothing is lost so far.
     StoreAway(String),

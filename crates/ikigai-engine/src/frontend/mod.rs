@@ -164,7 +164,7 @@ impl<'a> FrontEnd<'a> {
         self.give_back(error);
     }
 
-    /// Reports a line that was not stored: the front end keeps a message or shows the line again.
+    /// Reports a line that was not stored. The front end keeps a message or shows the line again.
     pub(crate) fn not_stored(&mut self, waiting: WaitingLine, error: &EngineError) {
         let WaitingLine { line: text, id } = waiting;
         let reason = error.to_string();

@@ -88,7 +88,7 @@ pub struct TerminalRun {
 pub struct Submission {
     /// Id of the submission, and of the mail if it becomes mail.
     pub id: MailId,
-    /// Time of the submission; also the time of its row if it becomes a row directly.
+    /// Time of the submission, and of its row if it becomes one directly.
     pub at: Micros,
     /// The typed line.
     pub line: String,

@@ -177,7 +177,7 @@ impl Hub {
         }
     }
 
-    /// Says whether grants of this agent were not offered in this process yet, and notes that.
+    /// Returns true for the first offer of this agent's grants in this process.
     pub(crate) fn offers_grants(&self, agent: AgentId) -> bool {
         let mut offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner);
         offered.insert(agent)

@@ -89,12 +89,12 @@ impl<'a, 'd> CommitPlan<'a, 'd> {
         self
     }
 
-    /// Waits for a store that is away without a limit: the commit must not be lost.
+    /// Waits for a store that is away, without a limit. The commit must not be lost.
     pub(crate) fn waiting(self, front: &'a mut FrontEnd<'d>) -> Self {
         self.waiting_if(Some(front))
     }
 
-    /// Waits for a store that is away, if there is a front end to wait with.
+    /// Waits for a store that is away, if there is a front end.
     pub(crate) fn waiting_if(mut self, front: Option<&'a mut FrontEnd<'d>>) -> Self {
         self.waits = front;
         self

@@ -46,7 +46,7 @@ impl Engine {
         self.post_as(mail, to, text).await
     }
 
-    /// Sends mail of the user under an id; fails if there is mail with that id.
+    /// Sends mail of the user under an id. Fails if there is mail with that id.
     pub(crate) async fn post_as(
         &self,
         mail: MailId,

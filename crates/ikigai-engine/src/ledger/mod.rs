@@ -1,4 +1,4 @@
-//! The ledger of one agent: its lease, its state, and the only calls of the store's `commit`.
+//! Ledger of one agent: lease, state, and the only calls of `commit`.
 
 mod commit;
 mod grants;

@@ -55,7 +55,7 @@ impl Worker {
         outcome
     }
 
-    /// Registers an agent that a front end drives, so that it can be killed and awaited.
+    /// Registers an agent of a front end, so that others can kill and await it.
     fn take_seat(&self, front: &mut FrontEnd<'_>) -> Option<Seat> {
         let agent = self.ledger.agent.state.agent();
         if self.ledger.engine.hub.is_working(agent).is_some() {
@@ -291,7 +291,7 @@ impl Worker {
     }
 }
 
-/// Starts the task of an agent without a front end, with or without a first job.
+/// Starts the task of an agent without a front end, perhaps with a job.
 ///
 /// A panic ends this task only: it is recorded, and other agents continue.
 pub(crate) fn start(ledger: Ledger, job: Option<AgentJob>) {

@@ -35,7 +35,7 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 /// Longest wait for an agent that is being opened when the program exits.
 const DOOR_WITHIN: Duration = Duration::from_millis(200);
 
-/// Longest wait for agents when the program exits: less than the two seconds of an exit.
+/// Longest wait for agents when the program exits, which takes at most two seconds.
 const LEAVE_WITHIN: Duration = Duration::from_millis(1100);
 
 impl Engine {
@@ -124,9 +124,8 @@ impl Engine {
         self.hub.attended()
     }
 
-    /// Gives back the lease of an agent of this process, so that another process may take it.
-    /// Interrupts a running turn, as an exit does. Returns true if there was one; none if the agent
-    /// is not of this process.
+    /// Gives back an agent's lease, so that another process may take it. Interrupts a running turn,
+    /// as an exit does. Returns true if there was one; none if the agent is not of this process.
     pub async fn release(&self, agent: AgentId) -> Option<bool> {
         let worked = self.hub.is_working(agent)?;
         if worked {

@@ -1,4 +1,4 @@
-//! Typed lines with an id, so that a message is stored exactly once after a failure.
+//! Typed lines with an id. After a failure, a message is stored exactly once.
 
 use ikigai_core::data::{self, UserData};
 use ikigai_core::{AgentId, Direction, Kind, Micros, PageQuery, Row, Seq, Span};
@@ -50,7 +50,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns true if a submitted message is in the log or in the mail of its agent.
+    /// Returns true if a submitted message is in the log or mail of its agent.
     pub async fn is_submitted(
         &self,
         agent: AgentId,

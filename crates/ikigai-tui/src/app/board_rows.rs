@@ -304,7 +304,7 @@ impl Board {
     }
 }
 
-/// Splits the area of the list; returns the part to its right or below for the activity.
+/// Splits the list's area. Returns the part to its right or below, for the activity.
 fn split(list: &mut Area, grid: &mut Grid) -> Area {
     let columns = list.columns;
     if columns >= WIDE {

@@ -1,4 +1,4 @@
-//! Runs typed lines: commands that only a screen can carry out, or requests to the agent.
+//! Runs typed lines: commands of the screen, or requests to the agent.
 
 use ikigai_engine::UserRequest;
 use ikigai_engine::commands::{Command, Line, parse};

@@ -1,4 +1,4 @@
-//! View detached from the end of a history: rows around one row, without the rows up to the end.
+//! View detached from the end: rows around one row, without the newest ones.
 
 use ikigai_core::{Direction, Kind, PageQuery, RowRef, Seq, Span};
 use ikigai_engine::{Agent, Engine, StoreError};

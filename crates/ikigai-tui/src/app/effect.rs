@@ -38,7 +38,7 @@ pub enum EngineRequest {
     },
     /// Saves or stores a line that is not in the log yet.
     Outbox(OutboxAction),
-    /// Writes the draft of an agent to its file; removes the file if the text is empty.
+    /// Writes the draft of an agent to its file. Removes the file if the text is empty.
     SaveDraft(AgentId, String),
 }
 
@@ -56,7 +56,7 @@ pub enum LoadRequest {
         /// End of an earlier answer.
         after: Option<SearchCursor>,
     },
-    /// A row with the rows around it, in the history of the agent that wrote it.
+    /// A row with the rows around it, in its own agent's history.
     RowInContext(RowRef),
     /// The newest search hits again.
     SearchHits,

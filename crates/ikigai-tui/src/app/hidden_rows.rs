@@ -1,4 +1,4 @@
-//! Rows off an agent's path that the screen can show: cleared pages, and rows that rewinds left.
+//! Rows off an agent's path: cleared pages, and rows that rewinds left.
 
 use std::collections::HashMap;
 

@@ -21,7 +21,7 @@ pub(super) struct Hints<'a> {
 }
 
 impl Hints<'_> {
-    /// Fits a line and the keys into a row: omits keys from the last on, then cuts the line.
+    /// Fits a line and key hints into a row. Omits hints from the last on, then cuts the line.
     pub(super) fn after(&self, told: &TextLine, columns: u16) -> TextLine {
         let whole = usize::from(columns).saturating_sub(width(self.gap));
         let room = whole.saturating_sub(width(&told.text()));

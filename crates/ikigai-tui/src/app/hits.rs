@@ -1,4 +1,4 @@
-//! Hits of a search in the log: a list, and the way to each of them and back.
+//! Hits of a search: the list, and navigation to each and back.
 
 use ikigai_core::{AgentId, Micros, RowRef};
 use ikigai_engine::search::{Named, SearchCursor, SearchResults};

@@ -278,7 +278,7 @@ impl InputLayer {
     }
 }
 
-/// Holds back text that looks like a key, unless Enter was pressed again; returns true if held.
+/// Holds back text that looks like a key, unless Enter was pressed again. Returns true if held.
 fn holds_key_back(text: &str, ctx: &mut UiContext) -> bool {
     if !looks_like_key(text) {
         return false;

@@ -1,4 +1,4 @@
-//! Prompt for one line in the last row of the screen, for browse mode and the board.
+//! Prompt for one line in the last row, for browse mode and the board.
 
 use super::UiContext;
 use crate::input::{EditCommand, Editor};

@@ -568,7 +568,7 @@ impl App {
         self.question.sync(&self.ctx, may_open);
     }
 
-    /// Returns true if a question may take the keys: letters have other meanings in other layers.
+    /// Returns true if a question may take the keys. Letters have other meanings in other layers.
     fn may_open_question(&self) -> bool {
         self.stack.is_empty() || self.is_open::<QuitPrompt>()
     }

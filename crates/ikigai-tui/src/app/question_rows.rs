@@ -1,4 +1,4 @@
-//! Rows of a question: the exact call, its diff, the pattern that *always* grants, the answers.
+//! Rows of a question: exact call, diff, pattern of *always*, answers.
 
 use ikigai_engine::Question;
 

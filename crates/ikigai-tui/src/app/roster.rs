@@ -12,7 +12,7 @@ use crate::app::live::Live;
 /// Characters kept of an agent's newest words.
 const LAST_CHARS: usize = 200;
 
-/// Limit of events kept for an unknown agent; the tree is read at once, so few arrive.
+/// Limit of events kept for an unknown agent. The tree is read at once, so few arrive.
 const MOST_NOTES: usize = 512;
 
 /// Activity of an agent.
@@ -284,8 +284,8 @@ impl Roster {
         self.all().filter(move |known| is_child(&known))
     }
 
-    /// Siblings of an agent and itself: children of the same parent, or roots of
-    /// the same session.
+    /// An agent and its siblings. They are children of the same parent, or roots of the same
+    /// session.
     pub fn siblings(&self, agent: AgentId) -> Vec<AgentId> {
         let Some(own) = self.get(agent).map(|known| &known.branch.agent) else {
             return Vec::new();

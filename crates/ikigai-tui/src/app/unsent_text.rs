@@ -1,4 +1,4 @@
-//! Typed text that is not in the log yet: pending messages above the input, and saved drafts.
+//! Unsent text: pending messages above the input, and saved drafts.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -45,7 +45,7 @@ impl UiContext {
         self.outbox.send(agent, submission, Instant::now());
     }
 
-    /// Adds a message behind pending ones of the same agent; returns false if there are none.
+    /// Adds a message behind pending ones of its agent. Returns false if there are none.
     pub(crate) fn submitted_behind(&mut self, agent: AgentId, submission: &Submission) -> bool {
         let is_behind = self.outbox.send_behind(agent, submission, Instant::now());
         self.ask_outbox();
@@ -125,7 +125,7 @@ impl UiContext {
         self.outbox.sent_to(agent)
     }
 
-    /// Notes that an agent ended with a line: a message is stored again, a command handed back.
+    /// Records that an agent ended with a line. A message is stored again, a command handed back.
     pub(crate) fn agent_lost(&mut self, agent: AgentId, id: MailId) {
         let line = self.outbox.line(id).unwrap_or_default().to_owned();
         if matches!(parse(&line), TypedLine::Message(_)) {

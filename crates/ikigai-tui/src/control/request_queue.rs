@@ -79,7 +79,7 @@ enum Awaits {
     Screen,
     /// This agent has received its line.
     Heard(AgentId),
-    /// An agent has a submitted line; the number identifies it if the screen did not take it.
+    /// An agent has a submitted line. The number identifies it if the screen did not take it.
     Submitted(AgentId, u64),
     /// The visible agent is idle.
     Idle,
@@ -112,7 +112,7 @@ impl RequestQueue {
         (sender, orders)
     }
 
-    /// Waits for the next request, or until an agent may have started or ended its work.
+    /// Waits for a request, or until an agent may have started or ended work.
     /// [`RequestQueue::settle`] handles it. Cancel safe.
     pub(crate) async fn came(&mut self, engine: &Engine) {
         let stirs = self.stirs.get_or_insert_with(|| engine.stirs());

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use super::background::LoadResult;
 
-/// Limit on output of one call that waits for the screen: more than a screen shows.
+/// Limit of queued output per call: more than a screen shows.
 const MOST_OUTPUT_BYTES: usize = 512 * 1024;
 
 /// Number of letters searched for one to merge with: two per call that can run.
@@ -107,7 +107,7 @@ impl Mailbox {
     }
 }
 
-/// Reports whether a user waits for an event: the end of a turn, or the effect of a command.
+/// Returns true if a user waits for the event. It ends a turn, or is the effect of a command.
 fn is_urgent(update: &UiEvent) -> bool {
     matches!(
         update,

@@ -1,5 +1,5 @@
-//! Drives the screen: passes events of the engine to it, reads pages, and executes its effects.
-//! It knows no terminal: it returns the actions that need one.
+//! Driver of the screen: passes engine events to it, loads pages, executes effects. It knows no
+//! terminal: it returns the actions that need one.
 
 mod background;
 mod choices;
@@ -125,7 +125,7 @@ impl Driver {
         self.loader.watch_others();
     }
 
-    /// Reports whether a load runs that changes the screen; a due tree is read at once.
+    /// Returns true if a load runs that changes the screen. Reads a due tree at once.
     pub(crate) fn is_loading(&mut self) -> bool {
         if self.tree_due.is_some() {
             self.read_tree();
@@ -451,7 +451,7 @@ impl Driver {
         }
     }
 
-    /// Loads agents on the screen that are not in the tree: a new child, reaped ones.
+    /// Loads visible agents that are not in the tree: new or reaped ones.
     async fn add_unlisted(&mut self) {
         let mentioned = self.app.pane().map(Pane::mentions).unwrap_or_default();
         for agent in mentioned.into_iter().chain([self.app.current()]) {

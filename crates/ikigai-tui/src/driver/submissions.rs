@@ -1,4 +1,4 @@
-//! Typed lines of the screen on their way to agents, the store and the files of drafts.
+//! Typed lines on their way to agents, the store and draft files.
 
 use std::time::{Duration, Instant};
 

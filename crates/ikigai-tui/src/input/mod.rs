@@ -260,7 +260,7 @@ impl Editor {
         self.ends_with_backslash() && self.replace(self.cursor - 1..self.cursor, "\n")
     }
 
-    /// Executes a command; returns false if it had no effect, such as up in the first row.
+    /// Executes a command. Returns false if it had no effect, such as up in the first row.
     pub fn apply(&mut self, edit: EditCommand) -> bool {
         let at = self.cursor;
         match edit {

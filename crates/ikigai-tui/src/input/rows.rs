@@ -211,7 +211,7 @@ impl EditorRows {
         }
     }
 
-    /// Adds a row within a line; it is firm if it is far from the firm ones around it.
+    /// Adds a row within a line. It is firm if it is far from the firm ones around it.
     fn soft(&mut self, clip: &Clip, at: usize, begun: &mut usize, next: usize) {
         self.starts.push(at);
         let is_far = at - *begun >= self.stretch && next - at >= self.stretch;

@@ -37,8 +37,8 @@ pub(super) struct RowWriter<'a> {
 }
 
 impl RowWriter<'_> {
-    /// Writes one cell that is not a right half; returns the end of the columns drawn.
-    /// The end is beyond the cell if the terminal may disagree about its width.
+    /// Writes one cell that is not a right half. Returns the end of the columns drawn. The end is
+    /// beyond the cell if the terminal may disagree about its width.
     pub(super) fn write(&mut self, column: usize) -> usize {
         let Some(cell) = self.cells.get(column) else {
             return column;
@@ -237,7 +237,7 @@ fn certain(symbol: &str) -> bool {
     base && chars.all(|mark| matches!(mark, '\u{300}'..='\u{36f}'))
 }
 
-/// Returns true if a link is safe to send: it must not end its escape sequence.
+/// Returns true if a link is safe to send. It must not end its escape sequence.
 fn may_lead(target: &str) -> bool {
     target.len() <= LONGEST_LINK && !target.contains(char::is_control)
 }

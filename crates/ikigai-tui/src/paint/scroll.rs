@@ -1,4 +1,4 @@
-//! Finds rows that a terminal shows already, some rows above or below: it can move them by itself.
+//! Search for rows that a terminal can scroll instead of redrawing.
 
 use std::ops::Range;
 
@@ -60,7 +60,7 @@ struct RowDigests {
 }
 
 impl RowDigests {
-    /// Searches runs of rows at a distance for a scroll that saves more than the best one.
+    /// Searches rows at a distance for a scroll that saves more than the best.
     fn look(&self, by: usize, up: bool, best: &mut (usize, Option<Scroll>)) {
         let count = self.new.len();
         let mut row = 0;

@@ -25,7 +25,7 @@ pub enum Colour {
     /// The terminal's own.
     #[default]
     Default,
-    /// One of the 16 that the user of the terminal chose, or a fixed one from 16 on.
+    /// Palette index: below 16 chosen by the terminal's user, otherwise fixed.
     Indexed(u8),
 }
 

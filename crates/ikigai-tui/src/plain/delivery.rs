@@ -56,7 +56,7 @@ impl<W: Write> Plain<W> {
         }
     }
 
-    /// Keeps a message that the store could not take; reports any other line as not stored.
+    /// Keeps a message that the store could not take. Reports any other line as not stored.
     fn not_submitted(&mut self, submission: &Submission, error: &EngineError) {
         let (id, reason) = (submission.id, error.to_string());
         let is_message = matches!(parse(&submission.line), Line::Message(_));

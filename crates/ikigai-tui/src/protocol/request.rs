@@ -71,7 +71,7 @@ pub enum ControlRequest {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
     },
-    /// Lets go of an agent, so that another process can take it; of all if none is named.
+    /// Releases an agent, so that another process can take it. Releases all if none is named.
     Release {
         /// The agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]

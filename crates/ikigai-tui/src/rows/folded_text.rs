@@ -110,7 +110,7 @@ pub(super) fn add_line(
     rows.place().is_some()
 }
 
-/// Adds a line up to a limit of rows; the last one says if there is more.
+/// Adds a line up to a limit of rows. The last row shows if there is more.
 pub(super) fn add_cut(
     lines: &mut Vec<TextLine>,
     spans: Vec<TextSpan>,

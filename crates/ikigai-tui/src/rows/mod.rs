@@ -413,7 +413,8 @@ fn failed(
     block
 }
 
-/// Renders the line above which rows are not sent: `── context ──`, then the reason if it fits.
+/// Renders the line above which rows are not sent. It is `── context ──`, then the reason if it
+/// fits.
 pub fn context_start(by: RowRef, replaced: Replaced, manner: &RenderContext<'_>) -> RenderedBlock {
     let by = manner.row(by);
     let (reason, hint) = match replaced {
@@ -438,7 +439,7 @@ fn up_to(range: Option<(RowRef, RowRef)>, manner: &RenderContext<'_>) -> String 
     range.map_or_else(String::new, |(_, to)| format!(" up to {}", manner.row(to)))
 }
 
-/// Renders a rule with a reason and a hint, each dropped if it does not fit.
+/// Renders a rule with a reason and a hint. Each is dropped if it does not fit.
 fn hinted_rule(word: &str, reason: &str, hint: &str, manner: &RenderContext<'_>) -> RenderedBlock {
     let dot = manner.sign(Sign::Dot);
     let dashes = 2 * (crate::width::width(manner.sign(Sign::Rule)) + 1);

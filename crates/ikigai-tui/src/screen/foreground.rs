@@ -1,4 +1,4 @@
-//! Programs that have the terminal for a while; they stop and continue together with this one.
+//! Programs in the foreground. They stop and continue together with this one.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
@@ -34,7 +34,7 @@ pub(super) async fn run(mut command: Command) -> io::Result<ExitStatus> {
     ended.unwrap_or_else(|_| Err(io::Error::other("the program cannot be waited for")))
 }
 
-/// Stops this process and its group, to which the program belongs; the shell's `fg` continues all.
+/// Stops this process and its group, with the program. The shell's `fg` continues all.
 ///
 /// Without such a shell the program is continued at once. With one it must not be: the stop may
 /// take effect a moment after this returns, and the program would read the shell's input.
@@ -47,7 +47,7 @@ fn stop_with(program: Pid) -> io::Result<()> {
     Ok(())
 }
 
-/// Runs a line of the user's shell on the terminal, without the variables that hold secrets.
+/// Runs a shell command on the terminal, without secret variables.
 pub(super) async fn run_line(
     line: &str,
     workdir: &Path,

@@ -45,7 +45,7 @@ pub struct Screen {
     is_typed: bool,
     drawn: Option<Instant>,
     keys_drawn: Option<Instant>,
-    /// Time of the last frame drawn at once, for the end of a turn or a command.
+    /// Time of the last urgent frame, for the end of a turn or a command.
     urgent_drawn: Option<Instant>,
     happened: Vec<TerminalEvent>,
     on_hangup: OnHangUp,

@@ -212,7 +212,7 @@ impl Scrollback {
         rows
     }
 
-    /// Scrolls by a number of rows, up if negative; returns true if the top is reached.
+    /// Scrolls by a number of rows, up if negative. Returns true if the top is reached.
     pub fn scroll(&mut self, by: isize, layout: &dyn ItemRenderer) -> bool {
         let top = self.visible(self.height, layout).into_iter().next();
         let Some(top) = top else { return true };
@@ -228,7 +228,7 @@ impl Scrollback {
         false
     }
 
-    /// Moves the viewport a number of rows above a place; returns true if there are fewer.
+    /// Moves the viewport a number of rows above a place. Returns true if there are fewer.
     fn look_above(
         &mut self,
         mut index: usize,
@@ -262,7 +262,7 @@ impl Scrollback {
         self.look_at_end();
     }
 
-    /// Scrolls to an item if it is off the screen; shows all of it if it fits.
+    /// Scrolls to an item if it is off the screen. Shows all of it if it fits.
     pub fn reveal(&mut self, id: Id, layout: &dyn ItemRenderer) {
         let Some(index) = self.place(id) else {
             return;

@@ -323,7 +323,7 @@ fn selected_rows_are_copied_without_signs_and_joined_where_they_were_broken() {
     assert_eq!(select::text_between(&rows[0], 4, 6), "wo");
 }
 
-/// Elisions and cuts are lines of the scrollback; a cut also marks where the context begins.
+/// Elisions and cuts are lines of the scrollback. A cut also marks where the context begins.
 #[test]
 fn context_rows_without_text_are_lines() {
     let mut log = TestLog::default();

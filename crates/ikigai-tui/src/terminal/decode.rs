@@ -64,8 +64,8 @@ impl KeyDecoder {
         }
     }
 
-    /// Reports the end of the available input, so that a final escape is the Esc key.
-    /// Call it after a read that emptied the input.
+    /// Reports the end of the available input. A final escape is the Esc key then. Call it after a
+    /// read that emptied the input.
     pub fn finish(&mut self, out: &mut Vec<TerminalEvent>) {
         let key = match self.state {
             DecodeState::Escape => KeyPress::of(KeyCode::Escape),
@@ -236,7 +236,7 @@ impl KeyDecoder {
         }
     }
 
-    /// Takes one byte of a paste, and as many after it as cannot be its end. Returns the rest.
+    /// Takes one byte of a paste, and following bytes that cannot end it. Returns the rest.
     fn paste<'a>(&mut self, byte: u8, after: &'a [u8], out: &mut Vec<TerminalEvent>) -> &'a [u8] {
         let DecodeState::Paste { seen } = self.state else {
             return after;

@@ -18,7 +18,7 @@ use super::modes::restore;
 /// Longest time from the request to exit until the end of the process.
 const EXIT_WITHIN: Duration = Duration::from_secs(2);
 
-/// Signals this close together count as one: `timeout` and a closing terminal send each to the
+/// Time within which signals count as one. `timeout` and a closing terminal send each to the
 /// process and to its group.
 const SAME_SIGNAL: Duration = Duration::from_millis(100);
 

@@ -23,7 +23,7 @@ use super::process_group::Standing;
 pub(super) const ENTER: &[u8] =
     b"\x1b[22;2t\x1b[?1049h\x1b[?2004h\x1b[?1004h\x1b[>4;1m\x1b[>1u\x1b[m";
 
-/// Sequence that undoes it, even after a partial sequence, a partial frame or a scroll region.
+/// Sequence that undoes it. It also ends a partial sequence, a partial frame and a scroll region.
 const LEAVE: &[u8] = b"\x1b\\\x1b[?2026l\x1b[r\x1b[m\x1b]8;;\x1b\\\x1b[<1u\x1b[>4m\
     \x1b[?1006l\x1b[?1002l\x1b[?1004l\x1b[?2004l\x1b[?25h\x1b[?1049l\x1b[23;2t\x1b[m";
 

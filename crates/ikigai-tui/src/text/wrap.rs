@@ -28,7 +28,7 @@ pub fn wrap(line: &TextLine, width: u16, hanging: &[TextSpan]) -> Vec<TextLine> 
     WrappedRows::new(line, width, hanging).collect()
 }
 
-/// Returns the first `most` rows of a line, and the start of the next one if any.
+/// Returns the first `most` rows, and the start of the next one if any.
 pub fn wrap_some(
     line: &TextLine,
     width: u16,
@@ -338,7 +338,7 @@ fn tab(column: usize, room: usize) -> WrapCell<'static> {
     }
 }
 
-/// Returns true if a row may end between these cells; none of them is a space.
+/// Returns true if a row may end between these cells. None of them is a space.
 fn may_break(before: (&str, &str), after: &str) -> bool {
     let (Some(left), Some(right)) = (before.1.chars().next(), after.chars().next()) else {
         return false;

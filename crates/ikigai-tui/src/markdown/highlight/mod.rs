@@ -194,7 +194,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Returns true if a comment may begin here; in a shell, `#` is also part of words.
+    /// Returns true if a comment may begin here. In a shell, `#` is also part of words.
     fn may_comment(&self) -> bool {
         let before = self
             .line

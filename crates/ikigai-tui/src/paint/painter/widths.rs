@@ -1,11 +1,11 @@
-//! Terminals that count the cells of some symbols in their own way show no stale cells.
+//! Terminals with other symbol widths show no stale cells.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::look::Tone;
 
-/// Cells that a terminal takes for a character; none for one that it joins to the last.
+/// Width of a character on a terminal; 0 if it joins the last one.
 type Widths = fn(char) -> usize;
 
 fn is_joined(char: char) -> bool {
