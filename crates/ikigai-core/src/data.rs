@@ -494,6 +494,17 @@ data_type! {
     }
 }
 data_type! {
+    /// Correction of token estimates by a model's counts.
+    CountScale {
+        /// The model's provider.
+        provider: String,
+        /// The model that counted.
+        model: String,
+        /// Counted tokens per thousand estimated ones.
+        thousandths: u64,
+    }
+}
+data_type! {
     /// Data of `summary`.
     SummaryData {
         /// First row of the range.
@@ -508,5 +519,7 @@ data_type! {
         cut: bool,
         /// The summary that this row undoes.
         undo: RowRef,
+        /// Correction of estimates at this row, since the rows before it are out of sight later.
+        scale: CountScale,
     }
 }

@@ -20,7 +20,9 @@ use crate::project::pairing::Sent;
 use crate::state::AgentState;
 use crate::view::View;
 
-pub use budget::{Budget, Fixed, block_tokens, estimate_request, estimate_tokens};
+pub use budget::{
+    Budget, Fixed, block_tokens, estimate_request, estimate_tokens, prefix_within, suffix_within,
+};
 pub use plan::{
     ContextLimits, Elision, Keep, SummaryRange, messages_up_to, plan_elision, plan_last_elision,
     plan_summary, used_tokens,

@@ -10,7 +10,7 @@ use ikigai_core::data::TouchedFile;
 
 pub use clean::{clean, visible};
 pub use collect::Collector;
-pub use present::{Presented, present, present_within};
+pub use present::{OutputLimit, Presented, present, present_within};
 
 /// Most bytes stored of one output; of more, head and tail.
 pub const MOST_KEPT_BYTES: usize = 16 * 1024 * 1024;

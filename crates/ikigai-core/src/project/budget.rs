@@ -35,6 +35,36 @@ pub fn estimate_tokens(text: &str) -> u64 {
     ascii.div_ceil(4) + others
 }
 
+/// Quarters of a token that [`estimate_tokens`] counts for a character.
+fn quarter_tokens(character: char) -> u64 {
+    if character.is_ascii() { 1 } else { 4 }
+}
+
+/// Returns the longest beginning of a text that is estimated at no more than `tokens`.
+pub fn prefix_within(text: &str, tokens: u64) -> &str {
+    let mut room = tokens.saturating_mul(4);
+    for (at, character) in text.char_indices() {
+        let Some(left) = room.checked_sub(quarter_tokens(character)) else {
+            return &text[..at];
+        };
+        room = left;
+    }
+    text
+}
+
+/// Returns the longest end of a text that is estimated at no more than `tokens`.
+pub fn suffix_within(text: &str, tokens: u64) -> &str {
+    let mut room = tokens.saturating_mul(4);
+    let mut start = text.len();
+    for (at, character) in text.char_indices().rev() {
+        let Some(left) = room.checked_sub(quarter_tokens(character)) else {
+            break;
+        };
+        (room, start) = (left, at);
+    }
+    &text[start..]
+}
+
 /// Part of every request, besides the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fixed {

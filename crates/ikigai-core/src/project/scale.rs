@@ -4,7 +4,7 @@
 //! had the rows before the response. The fixed parts of an older request are unknown, but they are
 //! in both counts; so the difference of two counts is compared with the rows between them.
 
-use crate::data::{self, CommandData, ErrorData, UsageData};
+use crate::data::{self, CommandData, CountScale, ErrorData, SummaryData, UsageData};
 use crate::kind::Kind;
 use crate::load::Loaded;
 use crate::message::Role;
@@ -55,7 +55,7 @@ impl Scale {
 
     /// Returns the scale from counts of the target's model in the newest [`SCALE_ROWS`] rows.
     ///
-    /// `first` if there are none. The scale survives context rows.
+    /// `first` if there are none. The scale survives context rows, which store it.
     pub fn of(state: &AgentState, view: &View, target: &Target, first: Self) -> Self {
         let unseen = view.entries().len().saturating_sub(SCALE_ROWS);
         let is_whole = unseen == 0 && view.is_complete(state.path());
@@ -64,6 +64,15 @@ impl Scale {
             reports.add(entry, target);
         }
         reports.scale()
+    }
+
+    /// Returns the form of a scale in a context row; none if it is the model's `first` one.
+    pub fn stored(self, target: &Target, first: Self) -> Option<CountScale> {
+        (self != first).then(|| CountScale {
+            provider: Some(target.provider.clone()),
+            model: Some(target.model.clone()),
+            thousandths: Some(self.0),
+        })
     }
 
     /// Returns the model's likely count for a number of estimated tokens.
@@ -165,6 +174,9 @@ impl Reports {
             self.oldest = None;
             self.newest = None;
         }
+        if let Some(scale) = stored_scale(entry, target) {
+            self.known = scale;
+        }
         if let Ok(Loaded::Message(part)) = &entry.loaded {
             if part.message.role == Role::Assistant && part.response != self.response {
                 self.response = part.response;
@@ -216,6 +228,18 @@ fn reported(entry: &Entry, target: &Target, response: Option<u64>) -> Option<u64
     let is_of_response = usage.response.is_none() || usage.response == response;
     let counted = usage.amounts.tokens_in();
     (is_of_target && is_of_response && counted > 0).then_some(counted)
+}
+
+/// Returns the scale of the target's model that a context row has.
+fn stored_scale(entry: &Entry, target: &Target) -> Option<Scale> {
+    if entry.kind() != Some(Kind::Summary) {
+        return None;
+    }
+    let scale = data::read::<SummaryData>(entry.row.data.as_deref()).scale?;
+    let is_of_target = scale.provider.as_deref() == Some(target.provider.as_str())
+        && scale.model.as_deref() == Some(target.model.as_str());
+    let thousandths = scale.thousandths.filter(|_| is_of_target)?;
+    Some(Scale::thousandths(thousandths))
 }
 
 /// Returns true if the row changes later requests other than by adding to them.

@@ -68,6 +68,17 @@ fn context_row() -> Event {
     Event::Summary { text: None, data }
 }
 
+/// A context row that has the scale of a model.
+fn scaled_row(model: &str, thousandths: u64) -> Event {
+    let first = Scale::default();
+    let scale = Scale::thousandths(thousandths).stored(&target("p", model), first);
+    let data = SummaryData {
+        scale,
+        ..SummaryData::default()
+    };
+    Event::Summary { text: None, data }
+}
+
 fn joined(turns: impl IntoIterator<Item = Vec<Event>>) -> Vec<Event> {
     turns.into_iter().flatten().collect()
 }
@@ -141,6 +152,21 @@ fn reports_of_the_model_correct_the_estimate() {
         (
             "another model's before a context row",
             joined([turn(1, 9750, "n", 14_750), vec![context_row()]]),
+            1000,
+        ),
+        (
+            "a context row that has the scale, far after it",
+            joined([
+                turn(1, 9750, "m", 14_750),
+                marks(SCALE_ROWS),
+                vec![scaled_row("m", 1500)],
+                turn(2, 500, "m", 3_000),
+            ]),
+            1500,
+        ),
+        (
+            "a context row that has another model's scale",
+            joined([marks(SCALE_ROWS), vec![scaled_row("n", 1500)]]),
             1000,
         ),
         (

@@ -16,6 +16,7 @@ mod wait;
 use ikigai_core::AgentId;
 use ikigai_core::data::Verdict;
 use ikigai_tools::arguments::read;
+use ikigai_tools::output::OutputLimit;
 
 use crate::EngineError;
 use crate::agent_tools::AgentTool;
@@ -48,7 +49,7 @@ pub(crate) struct Family<'a> {
     /// Agents that it started and that may still work.
     pub(crate) children: &'a mut Vec<Started>,
     /// Size limit of a result.
-    pub(crate) result_bytes: usize,
+    pub(crate) result_size: OutputLimit,
 }
 
 /// Outcome of a call of these tools.

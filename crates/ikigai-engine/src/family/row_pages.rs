@@ -1,9 +1,10 @@
 //! One stored row in pages, for a model that needs omitted text.
 
 use ikigai_core::data::{self, ToolResultData, Verdict};
+use ikigai_core::project::prefix_within;
 use ikigai_core::{Kind, Row, RowRef, Seq};
 use ikigai_store::history;
-use ikigai_tools::output::clean;
+use ikigai_tools::output::{OutputLimit, clean};
 
 use super::{Deal, Dealt, Family, done};
 use crate::EngineError;
@@ -16,6 +17,9 @@ const PAGE_BYTES: usize = 24 * 1024;
 
 /// Shortest page, in bytes.
 const LEAST_PAGE_BYTES: usize = 2 * 1024;
+
+/// Shortest page, in estimated tokens.
+const LEAST_PAGE_TOKENS: u64 = 512;
 
 /// Room for the line above a page.
 const HEADING_BYTES: usize = 256;
@@ -52,8 +56,14 @@ impl Family<'_> {
             return Ok(Err(format!("there is no row {name}")));
         };
         let text = self.whole_text(&row).await?;
-        let most = self.result_bytes.saturating_sub(HEADING_BYTES);
-        let pages = pages_of(&text, most.clamp(LEAST_PAGE_BYTES, PAGE_BYTES));
+        let size = self.result_size;
+        let bytes = size.bytes.saturating_sub(HEADING_BYTES);
+        let tokens = size.tokens.saturating_sub(HEADING_BYTES as u64);
+        let limit = OutputLimit {
+            bytes: bytes.clamp(LEAST_PAGE_BYTES, PAGE_BYTES),
+            tokens: tokens.max(LEAST_PAGE_TOKENS),
+        };
+        let pages = pages_of(&text, limit);
         let Some(shown) = page.checked_sub(1).and_then(|index| pages.get(index)) else {
             return Ok(Err(format!("{name} has {} pages", pages.len())));
         };
@@ -117,11 +127,16 @@ impl Family<'_> {
 }
 
 /// Splits a text into pages of at most `most` bytes, at line ends if possible.
-fn pages_of(text: &str, most: usize) -> Vec<&str> {
+fn pages_of(text: &str, limit: OutputLimit) -> Vec<&str> {
     let mut pages = Vec::new();
     let mut left = text;
-    while left.len() > most {
-        let end = left.floor_char_boundary(most).max(1);
+    loop {
+        let fitting = prefix_within(left, limit.tokens);
+        let end = fitting.floor_char_boundary(limit.bytes);
+        if end == left.len() {
+            pages.push(left);
+            return pages;
+        }
         let end = match left[..end].rfind('\n') {
             Some(line) if line >= end / 2 => line + 1,
             _ => end,
@@ -130,6 +145,7 @@ fn pages_of(text: &str, most: usize) -> Vec<&str> {
         pages.push(page);
         left = rest;
     }
-    pages.push(left);
-    pages
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ikigai_core::data::{Amounts, SummaryData, UsageData};
+use ikigai_core::data::{Amounts, CountScale, SummaryData, UsageData};
 use ikigai_core::project::{
     Keep, Scale, SummaryRange, assemble, estimate_request, estimate_tokens, messages_up_to,
     plan_summary,
@@ -48,6 +48,8 @@ pub(crate) struct Summary {
     pub(super) range: SummaryRange,
     /// What the model counts for a token that is estimated.
     pub(super) scale: Scale,
+    /// The same for its row.
+    stored_scale: Option<CountScale>,
     provider: String,
     model: String,
     writing: JoinHandle<Result<Response, String>>,
@@ -66,6 +68,7 @@ impl Summary {
             from: self.from,
             to: Some(self.range.to),
             verbatim_from: self.range.verbatim_from,
+            scale: self.stored_scale.clone(),
             ..SummaryData::default()
         }
     }
@@ -163,6 +166,7 @@ impl Worker {
         let scale = Scale::of(&agent.state, &agent.view, &turn.target, turn.scale);
         Ok(Summary {
             scale,
+            stored_scale: scale.stored(&turn.target, turn.scale),
             from: window::root_of(engine.reader(), agent).await?,
             range,
             provider: turn.target.provider.clone(),
@@ -200,7 +204,7 @@ impl Worker {
             .summary
             .take_if(|summary| summary.writing.is_finished())
         {
-            Some(summary) => self.end_summary(summary, front).await,
+            Some(summary) => self.end_summary(*summary, front).await,
             None => Ok(()),
         }
     }

@@ -8,7 +8,7 @@ use ikigai_core::{Budget, Event};
 use ikigai_providers::{FailureKind, ProviderError};
 use ikigai_store::Agent;
 use ikigai_tools::builtin::list;
-use ikigai_tools::output::MOST_SENT_BYTES;
+use ikigai_tools::output::{MOST_SENT_BYTES, OutputLimit};
 
 use super::Turn;
 use super::compact::MOST_FAILURES;
@@ -45,18 +45,22 @@ impl Worker {
     pub(super) fn share_results(&mut self, turn: &Turn, calls: usize) {
         let limits = self.ledger.engine.context_limits;
         let together = turn.window.cap.saturating_mul(limits.results) / 100;
-        let each = together.saturating_mul(BYTES_PER_TOKEN) / (calls.max(1) as u64);
-        let each = usize::try_from(each).unwrap_or(usize::MAX);
-        self.result_bytes = each.min(limits.result_bytes);
+        let calls = calls.max(1) as u64;
+        let bytes = together.saturating_mul(BYTES_PER_TOKEN) / calls;
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        self.result_size = OutputLimit {
+            bytes: bytes.min(limits.result_bytes),
+            tokens: together / calls,
+        };
     }
 
-    /// Most bytes of a call's result that the model is given. The to-do list is read back out of
-    /// its results, so none of these is cut.
-    pub(super) fn result_limit(&self, call: &OpenCall) -> usize {
+    /// Returns the largest size of a call's result. The to-do list is read back out of its
+    /// results, so none of these is cut.
+    pub(super) fn result_limit(&self, call: &OpenCall) -> OutputLimit {
         if call.name == list::NAME {
-            MOST_SENT_BYTES
+            OutputLimit::of_bytes(MOST_SENT_BYTES)
         } else {
-            self.result_bytes
+            self.result_size
         }
     }
 
@@ -113,7 +117,7 @@ impl Worker {
                     return Ok(Some(stop));
                 }
             } else if !self.store_last_elision(turn, keep, front).await?
-                && !self.store_cut(&range, front).await?
+                && !self.store_cut(&range, turn, front).await?
             {
                 return Ok(None);
             }
@@ -235,7 +239,7 @@ impl Worker {
             turns(range.turns)
         );
         let summary = read_held!(front, self.write_summary(turn, range.clone(), None));
-        self.summary = Some(summary);
+        self.summary = Some(Box::new(summary));
         front.tell(UiEvent::Notice(text));
         Ok(())
     }
@@ -256,7 +260,7 @@ impl Worker {
             CrashPoint::BeforeElisionStored,
             CrashPoint::AfterElisionStored,
         ];
-        if !self.store_context_row(data, points, front).await? {
+        if !self.store_context_row(data, points, turn, front).await? {
             return Ok(false);
         }
         let what = match elision.outputs {
@@ -273,6 +277,7 @@ impl Worker {
     async fn store_cut(
         &mut self,
         range: &SummaryRange,
+        turn: &Turn,
         front: &mut FrontEnd<'_>,
     ) -> Result<bool, EngineError> {
         let data = SummaryData {
@@ -282,7 +287,7 @@ impl Worker {
             ..SummaryData::default()
         };
         let points = [CrashPoint::BeforeWindowCut, CrashPoint::AfterWindowCut];
-        if !self.store_context_row(data, points, front).await? {
+        if !self.store_context_row(data, points, turn, front).await? {
             return Ok(false);
         }
         self.summary_failures = 0;
@@ -301,6 +306,7 @@ impl Worker {
         &mut self,
         data: SummaryData,
         points: [CrashPoint; 2],
+        turn: &Turn,
         front: &mut FrontEnd<'_>,
     ) -> Result<bool, EngineError> {
         let Ledger { agent, engine, .. } = &mut self.ledger;
@@ -308,7 +314,13 @@ impl Worker {
         if from.is_none() {
             return Ok(false);
         }
-        let data = SummaryData { from, ..data };
+        let scale = Scale::of(&agent.state, &agent.view, &turn.target, turn.scale);
+        let scale = scale.stored(&turn.target, turn.scale);
+        let data = SummaryData {
+            from,
+            scale,
+            ..data
+        };
         let row = Event::Summary { text: None, data };
         let [before, after] = points;
         self.ledger.crash_point(before);

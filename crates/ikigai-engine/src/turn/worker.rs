@@ -4,7 +4,7 @@ use ikigai_core::data::Cause;
 use ikigai_core::settings::{Approve, ModelChoice};
 use ikigai_core::{Row, Settings};
 use ikigai_store::{Agent, AgentRecord};
-use ikigai_tools::output::MOST_SENT_BYTES;
+use ikigai_tools::output::{MOST_SENT_BYTES, OutputLimit};
 
 use super::{Interpreter, Summary};
 use crate::context::Context;
@@ -22,9 +22,9 @@ pub struct Worker {
     /// Agents that it started and that may still work.
     pub(crate) children: Vec<Started>,
     /// The summary that is being written beside its work.
-    pub(crate) summary: Option<Summary>,
-    /// Most bytes that the model is given of each result of the newest response.
-    pub(crate) result_bytes: usize,
+    pub(crate) summary: Option<Box<Summary>>,
+    /// Largest size of each result of the newest response.
+    pub(crate) result_size: OutputLimit,
     /// Summaries that failed one after the other.
     pub(crate) summary_failures: u32,
     /// Reason for which its last turn was stopped, if it was.
@@ -43,7 +43,7 @@ impl Worker {
             interpreter,
             children: Vec::new(),
             summary: None,
-            result_bytes: MOST_SENT_BYTES,
+            result_size: OutputLimit::of_bytes(MOST_SENT_BYTES),
             summary_failures: 0,
             stopped: None,
             unsettled: false,
@@ -78,7 +78,7 @@ impl Worker {
         Family {
             ledger: &mut self.ledger,
             children: &mut self.children,
-            result_bytes: self.result_bytes,
+            result_size: self.result_size,
         }
     }
 

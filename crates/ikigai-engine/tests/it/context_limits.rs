@@ -1,6 +1,6 @@
 //! Limits of the context that a configuration sets.
 
-use ikigai_core::project::ContextLimits;
+use ikigai_core::project::{ContextLimits, estimate_tokens, prefix_within};
 use ikigai_core::{Block, Kind};
 use ikigai_engine::{Safety, Tools, Worker};
 
@@ -66,6 +66,24 @@ async fn results_of_one_response_share_the_configured_part_of_the_budget() {
 
     let length = newest_result(&world).len();
     assert!((12_000..=16_000).contains(&length), "{length}");
+}
+
+/// Scripts of two and three bytes per character have more tokens in the same bytes.
+#[tokio::test]
+async fn results_in_any_script_share_the_same_part_of_the_budget() {
+    for line in ["line\n", "строка\n", "行\n", "漢字かな"] {
+        let world = world(40_000, ContextLimits::default());
+        let mut worker = world.root().await;
+
+        // The fake tool has its output in the arguments, which must fit too.
+        let output = line.repeat(9_000);
+        look(&world, &mut worker, prefix_within(&output, 15_000)).await;
+
+        let result = newest_result(&world);
+        let tokens = estimate_tokens(&result);
+        assert!((2_000..=10_000).contains(&tokens), "{line}: {tokens}");
+        assert!(result.len() <= 32 * 1024, "{line}");
+    }
 }
 
 #[tokio::test]

@@ -190,6 +190,36 @@ async fn messages_that_stay_are_not_summarised() {
     }
 }
 
+/// The model's counts correct the estimates however many context rows follow each other.
+#[tokio::test(start_paused = true)]
+async fn context_rows_at_every_request_keep_the_scale() {
+    let window = 24_000;
+    let world = world(window);
+    world.provider.will_count(1_800);
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    for call in 0..60 {
+        let output = format!("row {call} is here twice\n").repeat(500);
+        let deed = Deed::new("look", &format!("{call}")).printing(&output);
+        world.provider.will(calling(&[deed]));
+        for _ in 0..4 {
+            world.provider.will_summarise_as("Rows are doubled.");
+        }
+    }
+    world.provider.will_say(FIX);
+
+    say(&mut worker, RULE).await.unwrap();
+
+    for (number, request) in world.provider.requests().iter().enumerate().skip(4) {
+        let counted = estimate_request(request) * 1_800 / 1_000;
+        assert!(counted <= window, "request {number}: {counted}");
+    }
+    let live = world.engine.next_request(id).await.unwrap();
+    drop(worker);
+    let restarted = world.restarted();
+    assert_eq!(restarted.engine.next_request(id).await.unwrap(), live);
+}
+
 /// S2-19: a result is bounded once, when it is stored: the newest stay as stored, older ones
 /// become short with a note that names their row, and nothing in between.
 #[tokio::test(start_paused = true)]

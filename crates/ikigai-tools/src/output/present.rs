@@ -2,14 +2,42 @@
 
 use std::borrow::Cow;
 
+use ikigai_core::project::{estimate_tokens, prefix_within, suffix_within};
+
 use super::{Collector, MOST_KEPT_BYTES, MOST_SENT_BYTES, clean};
 use crate::files::sha256_hex;
 
 /// Room for the line about the omitted part.
 const NOTE_BYTES: usize = 256;
 
-/// Smallest limit, so that the model can read something.
+/// Room for the same line, in estimated tokens.
+const NOTE_TOKENS: u64 = 80;
+
+/// No limit is smaller than this, so that something can be read.
 const LEAST_SENT_BYTES: usize = 1024;
+const LEAST_SENT_TOKENS: u64 = 256;
+
+/// Largest size of an output as the model gets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutputLimit {
+    pub bytes: usize,
+    /// Estimated tokens: scripts of several bytes per character have more of them.
+    pub tokens: u64,
+}
+
+impl OutputLimit {
+    /// A limit in bytes alone.
+    pub const fn of_bytes(bytes: usize) -> Self {
+        Self {
+            bytes,
+            tokens: u64::MAX,
+        }
+    }
+
+    fn is_exceeded_by(&self, text: &str) -> bool {
+        text.len() > self.bytes || estimate_tokens(text) > self.tokens
+    }
+}
 
 /// Output that is ready to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,16 +53,19 @@ pub struct Presented {
 /// A secret that control sequences split appears only in the cleaned text. Then the cleaned and
 /// blanked text replaces the exact bytes.
 pub fn present(body: &[u8], blank: &dyn Fn(&[u8]) -> Cow<'_, [u8]>) -> Presented {
-    present_within(body, blank, MOST_SENT_BYTES)
+    present_within(body, blank, OutputLimit::of_bytes(MOST_SENT_BYTES))
 }
 
 /// Like [`present`], with at most `most` bytes for the model, but [`LEAST_SENT_BYTES`] or more.
 pub fn present_within(
     body: &[u8],
     blank: &dyn Fn(&[u8]) -> Cow<'_, [u8]>,
-    most: usize,
+    limit: OutputLimit,
 ) -> Presented {
-    let most = most.clamp(LEAST_SENT_BYTES, MOST_KEPT_BYTES);
+    let limit = OutputLimit {
+        bytes: limit.bytes.clamp(LEAST_SENT_BYTES, MOST_KEPT_BYTES),
+        tokens: limit.tokens.max(LEAST_SENT_TOKENS),
+    };
     let mut exact = kept(blank(body));
     let mut text = clean(&exact);
     let blanked = blank(text.as_bytes());
@@ -42,8 +73,8 @@ pub fn present_within(
         exact = kept(Cow::Owned(blanked.into_owned()));
         text = String::from_utf8_lossy(&exact).into_owned();
     }
-    if text.len() > most {
-        let text = shortened(&text, &sha256_hex(&exact), most);
+    if limit.is_exceeded_by(&text) {
+        let text = shortened(&text, &sha256_hex(&exact), limit);
         return Presented {
             text,
             blob: Some(exact.into_owned()),
@@ -64,10 +95,13 @@ fn kept(bytes: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
 }
 
 /// Returns head and tail, and between them a line about reading the rest.
-fn shortened(text: &str, hash: &str, most: usize) -> String {
-    let half = (most - NOTE_BYTES) / 2;
-    let head = &text[..end_of_head(text, half)];
-    let tail = &text[start_of_tail(text, half)..];
+fn shortened(text: &str, hash: &str, limit: OutputLimit) -> String {
+    let half = (limit.bytes - NOTE_BYTES) / 2;
+    let half_tokens = (limit.tokens - NOTE_TOKENS) / 2;
+    let head = prefix_within(text, half_tokens);
+    let head = &head[..end_of_head(head, half)];
+    let tail = suffix_within(text, half_tokens);
+    let tail = &tail[start_of_tail(tail, half)..];
     let left_out = &text[head.len()..text.len() - tail.len()];
     let bytes = left_out.len();
     let lines = left_out.matches('\n').count();

@@ -3,7 +3,12 @@ use std::borrow::Cow;
 use ikigai_testkit::cases;
 use proptest::prelude::*;
 
-use super::{Collector, MOST_KEPT_BYTES, MOST_SENT_BYTES, Presented, clean, present, visible};
+use ikigai_core::project::estimate_tokens;
+
+use super::{
+    Collector, MOST_KEPT_BYTES, MOST_SENT_BYTES, OutputLimit, Presented, clean, present,
+    present_within, visible,
+};
 use crate::files::sha256_hex;
 
 fn as_it_is(bytes: &[u8]) -> Cow<'_, [u8]> {
@@ -262,6 +267,16 @@ proptest! {
         let text = presented.text.into_bytes();
         prop_assert_eq!(presented.blob.is_none(), text == body);
         prop_assert_eq!(presented.blob.unwrap_or(text), body);
+    }
+
+    #[test]
+    fn anything_is_presented_within_a_limit_of_tokens(body in any_bytes(), tokens in 256..4_000_u64) {
+        let limit = OutputLimit { bytes: MOST_SENT_BYTES, tokens };
+
+        let presented = present_within(&body, &as_it_is, limit);
+
+        prop_assert!(estimate_tokens(&presented.text) <= tokens);
+        prop_assert!(presented.text.len() <= MOST_SENT_BYTES);
     }
 
     #[test]
