@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use crate::ids::{AgentId, RowRef, Seq};
 use crate::json::{data_type, words};
 use crate::settings::Settings;
+use crate::words::Severity;
 
 pub use crate::json::read;
 pub(crate) use crate::json::{lenient, write};
@@ -321,6 +322,13 @@ pub struct ForkData {
         skip_serializing_if = "Option::is_none"
     )]
     pub child_uuid: Option<AgentId>,
+    /// The child's name at the fork, in the parent's row.
+    #[serde(
+        default,
+        deserialize_with = "lenient",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub child_name: Option<String>,
     /// The parent, in the child's row.
     #[serde(
         default,
@@ -389,6 +397,8 @@ data_type! {
         echo: String,
         /// The settings that it changes, as structured values.
         set: Map<String, Value>,
+        /// Severity of the output; ordinary output has none.
+        severity: Severity,
         /// The row that this one belongs to.
         of: RowRef,
         /// Source of the answer.

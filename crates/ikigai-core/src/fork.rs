@@ -58,6 +58,7 @@ pub fn fork_events(parent: &AgentState, parent_name: &str, order: ForkOrder) -> 
     let told = ForkData {
         role: Some(ForkRole::Parent),
         child_uuid: Some(order.child),
+        child_name: Some(order.name.clone()),
         ..common.clone()
     };
     let mut settings = parent.settings().clone();

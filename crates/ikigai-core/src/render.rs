@@ -12,6 +12,7 @@ use crate::ids::{AgentId, RowRef};
 use crate::kind::Kind;
 use crate::load::{LoadError, Loaded, Part, load};
 use crate::message::Block;
+use crate::words::Severity;
 
 /// Shown in place of an answer without text, thinking and calls.
 const EMPTY_ANSWER: &str = "(empty answer)";
@@ -74,9 +75,18 @@ pub enum Shown {
         role: Option<ForkRole>,
         /// The agent on the other side.
         other: Option<AgentId>,
+        /// Its name at the fork.
+        name: Option<String>,
     },
     /// A command's echo and output.
-    Command { echo: String, output: String },
+    Command {
+        /// The line as typed.
+        echo: String,
+        /// Its output, without a sign.
+        output: String,
+        /// Severity of the output.
+        severity: Severity,
+    },
     /// Agents that were killed.
     Killed(Vec<AgentId>),
     /// Cost of a response.
@@ -170,19 +180,16 @@ pub(crate) fn render_loaded(row: &Row, loaded: &Result<Loaded, LoadError>) -> Sh
         Kind::Rewind => Shown::Rewound(data::read(data)),
         Kind::Fork => {
             let fork: ForkData = data::read(data);
+            let other = fork.child_uuid.or(fork.parent_uuid);
+            let name = fork.child_name.or(fork.parent_name);
             Shown::Forked {
+                name: name.or_else(|| name_in_text(&content, other?)),
                 text: content,
                 role: fork.role,
-                other: fork.child_uuid.or(fork.parent_uuid),
+                other,
             }
         }
-        Kind::Command => match data::read::<CommandData>(data).echo {
-            Some(echo) => Shown::Command {
-                echo,
-                output: content,
-            },
-            None => Shown::Nothing,
-        },
+        Kind::Command => render_command(content, data::read(data)),
         Kind::AgentKilled => Shown::Killed(
             data::read::<AgentKilledData>(data)
                 .killed
@@ -383,11 +390,17 @@ impl fmt::Display for PlainRow<'_> {
                 Some(target) => write!(f, "↶ back to {}", names.row(target)),
                 None => f.write_str("↶"),
             },
-            Shown::Forked { text, role, other } => {
-                write!(f, "├ {}", forked(text, *role, *other))
+            Shown::Forked {
+                text, role, name, ..
+            } => {
+                write!(f, "├ {}", forked(text, *role, name.as_deref()))
             }
-            Shown::Command { echo, output } if output.is_empty() => f.write_str(echo),
-            Shown::Command { echo, output } => write!(f, "{echo}\n\n{output}"),
+            Shown::Command { echo, output, .. } if output.is_empty() => f.write_str(echo),
+            Shown::Command {
+                echo,
+                output,
+                severity,
+            } => write!(f, "{echo}\n\n{}", severity.signed(output)),
             Shown::Killed(killed) => {
                 f.write_str("✗ killed")?;
                 let mut killed = killed.iter().map(|agent| names.agent(*agent));
@@ -427,22 +440,45 @@ impl fmt::Display for PlainRow<'_> {
                     "── context cut: rows up to {to} left out · /context undo ──"
                 )
             }
-            Shown::Warning(text) => write!(f, "⚠ {text}"),
+            Shown::Warning(text) => f.write_str(&Severity::Warning.signed(text)),
         }
     }
 }
 
 /// Describes a fork in a few words.
-///
-/// The stored line names the other agent by its id and, in brackets, its name.
-pub fn forked(text: &str, role: Option<ForkRole>, other: Option<AgentId>) -> String {
-    let name = other
-        .and_then(|other| text.split_once(&other.to_string()))
-        .and_then(|(_, rest)| rest.trim().strip_prefix('(')?.strip_suffix(')'));
+pub fn forked(text: &str, role: Option<ForkRole>, name: Option<&str>) -> String {
     match (role, name) {
         (Some(ForkRole::Parent), Some(name)) => format!("child {name}"),
         (Some(ForkRole::Child), Some(name)) => format!("forked from {name}"),
         _ => text.to_owned(),
+    }
+}
+
+/// Reads the other agent's name out of the text of a row that has no field for it.
+fn name_in_text(text: &str, other: AgentId) -> Option<String> {
+    let (_, rest) = text.split_once(&other.to_string())?;
+    let name = rest.trim().strip_prefix('(')?.strip_suffix(')')?;
+    Some(name.to_owned())
+}
+
+/// Renders a command; rows without a severity may begin with the sign of one.
+fn render_command(content: String, data: CommandData) -> Shown {
+    let Some(echo) = data.echo else {
+        return Shown::Nothing;
+    };
+    let (severity, output) = match data.severity {
+        Some(severity) => (severity, content),
+        // Output of a program may begin with any sign.
+        None if echo.starts_with("!!") => (Severity::Info, content),
+        None => {
+            let (severity, output) = Severity::split_sign(&content);
+            (severity, output.to_owned())
+        }
+    };
+    Shown::Command {
+        echo,
+        output,
+        severity,
     }
 }
 

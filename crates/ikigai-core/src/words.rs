@@ -1,5 +1,6 @@
 //! Enums that are stored as words.
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Error for an unknown stored word.
@@ -55,5 +56,36 @@ stored_words! {
         Network = "network",
         /// Makes, ends or messages agents.
         Agent = "agent",
+    }
+}
+
+/// Severity of a message to the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Ordinary output.
+    Info,
+    /// Something failed or needs attention.
+    Warning,
+}
+
+impl Severity {
+    /// Sign before a warning in plain text.
+    const WARNING_SIGN: &str = "⚠ ";
+
+    /// Returns the text with the sign of its severity.
+    pub fn signed(self, text: &str) -> String {
+        match self {
+            Self::Info => text.to_owned(),
+            Self::Warning => format!("{}{text}", Self::WARNING_SIGN),
+        }
+    }
+
+    /// Splits a text that was stored with its sign.
+    pub fn split_sign(text: &str) -> (Self, &str) {
+        match text.strip_prefix(Self::WARNING_SIGN) {
+            Some(rest) => (Self::Warning, rest),
+            None => (Self::Info, text),
+        }
     }
 }

@@ -86,10 +86,9 @@ async fn go(stage: &mut ControlledScreen, mut signals: Signals, mode: RunMode) {
         for action in stage.execute().await {
             match action {
                 TerminalAction::Quit | TerminalAction::QuitToBackground => return,
-                TerminalAction::Edit(_) => stage
-                    .driver
-                    .app
-                    .toast("⚠ there is no terminal for an editor"),
+                TerminalAction::Edit(_) => {
+                    stage.driver.app.warn("there is no terminal for an editor");
+                }
                 TerminalAction::EditSummary(agent, draft) => {
                     let reason = "there is no terminal for an editor".to_owned();
                     let store = AgentJob::StoreSummary(draft, Err(reason));
@@ -97,7 +96,7 @@ async fn go(stage: &mut ControlledScreen, mut signals: Signals, mode: RunMode) {
                 }
                 TerminalAction::Run { command, .. } => {
                     let app = &mut stage.driver.app;
-                    app.toast(format!("⚠ there is no terminal for `{command}`"));
+                    app.warn(&format!("there is no terminal for `{command}`"));
                 }
                 TerminalAction::Suspend => {
                     stage.driver.app.toast("there is no shell to go back to");

@@ -75,7 +75,7 @@ fn show(
         // The screen works without a socket, too.
         let server = ControlServer::start(sender, program.engine.clone());
         if let Err(error) = &server {
-            driver.app.toast(format!("⚠ {error:#}"));
+            driver.app.warn(&format!("{error:#}"));
         }
         driver.set_neighbours(Arc::new(Clients::here()?));
         if let Some(directory) = store_location::drafts(&store) {

@@ -7,6 +7,7 @@ use ikigai_core::data::{
 use ikigai_core::load::{LoadError, load};
 use ikigai_core::render::{Said, Shown, render};
 use ikigai_core::state::ApplyError;
+use ikigai_core::words::Severity;
 use ikigai_core::{AgentId, AgentState, Event, Kind, Message, Micros, Role, RowRef, Seq};
 use ikigai_store::{ReadLog, Status};
 use ikigai_testkit::{TestLog, block_on, check_request, target};
@@ -23,6 +24,51 @@ fn command(output: &str, args: &str, echo: Option<&str>) -> Event {
             echo: echo.map(str::to_owned),
             ..CommandData::default()
         },
+    }
+}
+
+#[test]
+fn a_warning_is_read_from_its_severity_or_from_the_sign_of_older_rows() {
+    let mut log = TestLog::default();
+    let agent = log.root();
+    let mut field = command("no such row", "", Some("/say"));
+    if let Event::Command { data, .. } = &mut field {
+        data.severity = Some(Severity::Warning);
+    }
+    let cases = [
+        (field, Severity::Warning, "no such row"),
+        (
+            command("⚠ no such row", "", Some("/say")),
+            Severity::Warning,
+            "no such row",
+        ),
+        (
+            command("fine ⚠", "", Some("/say")),
+            Severity::Info,
+            "fine ⚠",
+        ),
+        // A program may print any sign.
+        (
+            command("⚠ hot", "", Some("!!sensors")),
+            Severity::Info,
+            "⚠ hot",
+        ),
+    ];
+
+    for (event, severity, output) in cases {
+        let at = log.append(agent, event);
+
+        let shown = render(&log.row(at));
+        let Shown::Command {
+            output: drawn,
+            severity: read,
+            ..
+        } = &shown
+        else {
+            panic!("{shown:?}")
+        };
+        assert_eq!((*read, drawn.as_str()), (severity, output));
+        assert!(shown.to_string().ends_with(&severity.signed(output)));
     }
 }
 
@@ -53,6 +99,7 @@ fn command_text_round_trips() {
         let expected = Shown::Command {
             echo: text.to_owned(),
             output: restored.to_owned(),
+            severity: Severity::Info,
         };
         assert!(log.replayed(agent).view.scrollback().last() == Some(expected));
     }
@@ -159,6 +206,7 @@ fn one_of_each(agent: AgentId) -> Vec<(Event, Shown)> {
                 text: word("Forked child"),
                 role: None,
                 other: None,
+                name: None,
             },
         ),
         (
@@ -166,6 +214,7 @@ fn one_of_each(agent: AgentId) -> Vec<(Event, Shown)> {
             Shown::Command {
                 echo: word("/say"),
                 output: word("out"),
+                severity: Severity::Info,
             },
         ),
         (command("out", "", None), Shown::Nothing),

@@ -167,11 +167,13 @@ fn parent_fork_row_shape() {
     ];
 
     for (order, mut expected) in cases {
+        let name = order.name.clone();
         let child = log.fork(parent, order);
 
         let row = log.rows(parent).pop().unwrap();
         expected["role"] = json!("parent");
         expected["child_uuid"] = json!(child);
+        expected["child_name"] = json!(name);
         assert!(
             row.content
                 .as_deref()

@@ -7,6 +7,7 @@ use ikigai_core::data::{
     ToolResultData, TouchedFile, UsageData, UserData, UserOrigin, Verdict, Via,
 };
 use ikigai_core::settings::{Approve, ModelChoice, Pin, Rule, Spend};
+use ikigai_core::words::Severity;
 use ikigai_core::{AgentId, Event, RowRef, Seq, Settings};
 use serde_json::{Value, json};
 
@@ -321,6 +322,7 @@ fn forks() -> Vec<Shape> {
     let parent = ForkData {
         role: Some(ForkRole::Parent),
         child_uuid: Some(id(B)),
+        child_name: some("helper"),
         ..ForkData::default()
     };
     let child = ForkData {
@@ -345,7 +347,8 @@ fn forks() -> Vec<Shape> {
             fork("Forked child", parent),
             Some("Forked child"),
             Some(json!({
-                "role": "parent", "child_uuid": B, "fork_message_id": null, "fork_point": null
+                "role": "parent", "child_uuid": B, "child_name": "helper",
+                "fork_message_id": null, "fork_point": null
             })),
         ),
         (
@@ -366,6 +369,7 @@ fn commands_and_ends() -> Vec<Shape> {
         command: some("model"),
         args: some("m"),
         echo: some("/model m"),
+        severity: Some(Severity::Warning),
         set: Some(settings().as_set()),
         of: Some(at(A, 1)),
         by: Some(AnsweredBy::Socket),
@@ -424,7 +428,7 @@ fn commands_and_ends() -> Vec<Shape> {
             },
             Some("set"),
             Some(json!({
-                "command": "model", "args": "m", "echo": "/model m", "set": settings_json(),
+                "command": "model", "args": "m", "echo": "/model m", "severity": "warning", "set": settings_json(),
                 "of": {"agent": A, "seq": 1}, "by": "socket", "resume": true,
                 "grant": "tag"
             })),

@@ -101,7 +101,7 @@ fn outcome(written: Written) -> Result<String, Trouble> {
             "no summary: {reason} · the conversation is sent as before"
         )),
         Written::Stopped(stop) => {
-            let told = "⚠ interrupted · the conversation is sent as before";
+            let told = "interrupted · the conversation is sent as before";
             Err(Trouble::Stopped(stop, told.to_owned()))
         }
     }

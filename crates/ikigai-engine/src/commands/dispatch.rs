@@ -1,6 +1,7 @@
 //! The dispatcher: the only one that writes `command` rows with an echo.
 
 use ikigai_core::data::{Cause, CommandData};
+use ikigai_core::words::Severity;
 use ikigai_core::{Event, RowRef};
 use ikigai_providers::looks_like_key;
 use ikigai_store::{BoxFuture, CommitError};
@@ -132,21 +133,19 @@ fn during(line: &str) -> Option<During> {
     }
 }
 
-/// What a command would print, for an overlay: nothing is stored. None if the line is not
-/// one that only shows something.
+/// Runs a command without storing its output; none if the line does more than show something.
 pub(crate) async fn preview(
     worker: &mut Worker,
     line: &str,
     front: &mut FrontEnd<'_>,
-) -> Result<Option<String>, EngineError> {
+) -> Result<Option<Reply>, EngineError> {
     let Line::Command(command, rest) = parse(line) else {
         return Ok(None);
     };
     if !command.only_shows(rest) {
         return Ok(None);
     }
-    let (reply, _) = reply(worker, command, rest, front).await?;
-    Ok(Some(reply.output))
+    reply(worker, command, rest, front).await.map(Some)
 }
 
 /// Tells what a command would print; a line that would do more is left alone.
@@ -155,8 +154,12 @@ pub(crate) async fn show_preview(
     line: String,
     front: &mut FrontEnd<'_>,
 ) -> Result<(), EngineError> {
-    if let Some(output) = preview(worker, &line, front).await? {
-        front.tell(UiEvent::Preview { line, output });
+    if let Some(reply) = preview(worker, &line, front).await? {
+        front.tell(UiEvent::Preview {
+            line,
+            output: reply.output,
+            severity: reply.severity.unwrap_or(Severity::Info),
+        });
     }
     Ok(())
 }
@@ -223,20 +226,23 @@ pub(crate) async fn follow(
             Ok(ChainOutcome::Done)
         }
         Then::Later(later) => {
-            let (output, followed) = match later(worker, front).await {
-                Ok(output) => (output, ChainOutcome::Done),
+            let (reply, followed) = match later(worker, front).await {
+                Ok(output) => (Reply::says(output), ChainOutcome::Done),
                 Err(Trouble::Stopped(stop, told)) => {
                     // Whoever leaves, leaves what follows too; whoever interrupts wanted this
                     // to end.
                     if stop != Stop::Interrupt(Cause::User) {
                         front.heard.push(UserRequest::Stop(stop.clone()));
                     }
-                    (told, ChainOutcome::Stopped(stop))
+                    (Reply::warns(told), ChainOutcome::Stopped(stop))
                 }
                 Err(trouble) => (warning(trouble)?, ChainOutcome::Warned),
             };
-            let data = late_data(line, carried.row);
-            let output = Some(output);
+            let data = CommandData {
+                severity: reply.severity,
+                ..late_data(line, carried.row)
+            };
+            let output = Some(reply.output);
             let late = vec![Event::Command { output, data }];
             let rows = worker.ledger.commit(CommitPlan::events(late)).await?;
             front.told(rows);
@@ -264,9 +270,9 @@ async fn dispatch_line(
     front: &mut FrontEnd<'_>,
 ) -> Result<Carried, EngineError> {
     let line = &*waiting.line;
-    let (reply, warned) = match parse(line) {
+    let reply = match parse(line) {
         Line::Command(command, rest) => reply(worker, command, rest, front).await?,
-        Line::Unknown(name) => (Reply::says(unknown(name)), true),
+        Line::Unknown(name) => Reply::warns(unknown(name)),
         Line::Shell { command, sent } => {
             let id = waiting.id;
             front.tell(UiEvent::ShellStarted {
@@ -277,12 +283,13 @@ async fn dispatch_line(
             front.tell(UiEvent::ShellEnded);
             return carried;
         }
-        Line::Message(_) => (Reply::default(), false),
+        Line::Message(_) => Reply::default(),
     };
+    let warned = reply.severity == Some(Severity::Warning);
     match store_reply(worker, line, reply, front).await {
-        // Somebody was quicker.
+        // Another process was quicker.
         Err(EngineError::Commit(CommitError::NameTaken(name))) => {
-            let reply = Reply::says(format!("⚠ another agent is called {name}"));
+            let reply = Reply::warns(format!("another agent is called {name}"));
             let (row, then) = store_reply(worker, line, reply, front).await?;
             Ok(Carried::stored(true, row, then))
         }
@@ -311,7 +318,14 @@ async fn shell(
             };
             (event, failed, stopped)
         }
-        Err(reason) => (Echo::of(line).event(format!("⚠ {reason}")), true, None),
+        Err(reason) => {
+            let data = CommandData {
+                severity: Some(Severity::Warning),
+                ..Echo::of(line).data()
+            };
+            let output = Some(reason);
+            (Event::Command { output, data }, true, None)
+        }
     };
     // The command ran: its output must not be lost.
     let rows = worker
@@ -344,6 +358,7 @@ async fn store_reply(
     let data = CommandData {
         grant: granted.and_then(pending_tag),
         set: reply.set,
+        severity: reply.severity,
         ..Echo::of(line).data()
     };
     let sets_mode = data
@@ -369,23 +384,22 @@ async fn store_reply(
     Ok((row, reply.then))
 }
 
-/// What a command answers, and whether that is only a warning.
+/// Runs a command; trouble becomes a warning.
 async fn reply(
     worker: &mut Worker,
     command: &'static Command,
     rest: &str,
     front: &mut FrontEnd<'_>,
-) -> Result<(Reply, bool), EngineError> {
+) -> Result<Reply, EngineError> {
     let typed = match Typed::read(command, rest) {
         Ok(typed) => typed,
         Err(reason) => {
-            let reason = format!("⚠ {reason} · {}", command.usage());
-            return Ok((Reply::says(reason), true));
+            return Ok(Reply::warns(format!("{reason} · {}", command.usage())));
         }
     };
     match (command.handler)(worker, &typed, front).await {
-        Ok(reply) => Ok((reply, false)),
-        Err(trouble) => Ok((Reply::says(warning(trouble)?), true)),
+        Ok(reply) => Ok(reply),
+        Err(trouble) => warning(trouble),
     }
 }
 
@@ -451,13 +465,13 @@ pub(super) fn late_data(line: &str, of: RowRef) -> CommandData {
     }
 }
 
-/// The line that warns of trouble. An error if the store fails, or nothing is to be stored.
-fn warning(trouble: Trouble) -> Result<String, EngineError> {
+/// Warns of trouble. An error if the store fails, or nothing is to be stored.
+fn warning(trouble: Trouble) -> Result<Reply, EngineError> {
     match trouble {
-        Trouble::Refused(reason) => Ok(format!("⚠ {reason}")),
-        Trouble::Stopped(_, told) => Ok(told),
+        Trouble::Refused(reason) | Trouble::Stopped(_, reason) => Ok(Reply::warns(reason)),
         Trouble::Engine(EngineError::NoModel(missing)) => {
-            Ok(format!("⚠ {} · {}", missing.reason, missing.advice))
+            let (reason, advice) = (missing.reason, missing.advice);
+            Ok(Reply::warns(format!("{reason} · {advice}")))
         }
         Trouble::Engine(
             error @ (EngineError::Store(_)
@@ -466,7 +480,7 @@ fn warning(trouble: Trouble) -> Result<String, EngineError> {
             | EngineError::StoreAway(_)
             | EngineError::LongMessage { .. }),
         ) => Err(error),
-        Trouble::Engine(error) => Ok(format!("⚠ {error}")),
+        Trouble::Engine(error) => Ok(Reply::warns(error.to_string())),
     }
 }
 
@@ -480,5 +494,5 @@ fn unknown(name: &str) -> String {
         [] => " · /help lists them".to_owned(),
         meant => format!(" · did you mean {}?", meant.join(" or ")),
     };
-    format!("⚠ no command /{name}{meant} · start with a space to send it as text")
+    format!("no command /{name}{meant} · start with a space to send it as text")
 }

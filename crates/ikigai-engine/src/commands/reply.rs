@@ -1,5 +1,6 @@
 //! What a handler answers.
 
+use ikigai_core::words::Severity;
 use ikigai_core::{Event, Settings};
 use ikigai_store::{BoxFuture, Effect, StoreError};
 use serde_json::{Map, Value};
@@ -10,8 +11,10 @@ use crate::{AgentJob, EngineError, Worker};
 /// What a command is to do and to print.
 #[derive(Default)]
 pub(crate) struct Reply {
-    /// What it prints.
+    /// Text that it prints, without a sign.
     pub(crate) output: String,
+    /// Severity of the output; ordinary output has none.
+    pub(crate) severity: Option<Severity>,
     /// What happens: stored before the command's own row, in the same transaction.
     pub(crate) events: Vec<Event>,
     /// The settings that it changes.
@@ -64,6 +67,14 @@ impl Reply {
         Self {
             output: output.into(),
             ..Self::default()
+        }
+    }
+
+    /// Only warns.
+    pub(crate) fn warns(output: impl Into<String>) -> Self {
+        Self {
+            severity: Some(Severity::Warning),
+            ..Self::says(output)
         }
     }
 

@@ -205,7 +205,11 @@ pub(super) fn item(page: &Page, row: &Row, problem: Option<&LoadError>) -> Item 
             let whole = if is_diff(&text) { &text } else { &output };
             folded("←", &name, &text, whole, !success)
         }
-        Shown::Command { echo, output } => folded("❯", &echo, "", &output, false),
+        Shown::Command {
+            echo,
+            output,
+            severity,
+        } => folded("❯", &echo, "", &severity.signed(&output), false),
         Shown::Summary {
             text: Some(text), ..
         } => said(Speaker::Summary, &[], &text),

@@ -1,6 +1,7 @@
 //! Events that an agent sends to its front end.
 
 use ikigai_core::spelling::spell_out;
+use ikigai_core::words::Severity;
 use ikigai_core::{AgentId, Row, RowRef};
 use ikigai_providers::RetryPause;
 use ikigai_store::MailId;
@@ -99,10 +100,12 @@ pub enum UiEvent {
     Printed(String),
     /// Output of a command that leaves no row.
     Preview {
-        /// The command line.
+        /// The line as typed.
         line: String,
-        /// The output.
+        /// Its output, without a sign.
         output: String,
+        /// Severity of the output.
+        severity: Severity,
     },
     /// Information for the user that is not stored.
     Notice(String),

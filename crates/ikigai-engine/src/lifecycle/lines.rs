@@ -1,5 +1,7 @@
 //! Typed lines: a message starts a turn, a command runs.
 
+use ikigai_core::words::Severity;
+
 use crate::commands::{ChainOutcome, Done, Line, dispatch, follow, parse, preview, store_merge};
 use crate::frontend::{AgentJob, FrontEnd, MergePreview, Outcome, Stop};
 use crate::{EngineError, Worker};
@@ -42,7 +44,13 @@ impl Worker {
         line: &str,
         front: &mut FrontEnd<'_>,
     ) -> Result<Option<String>, EngineError> {
-        preview(self, line, front).await
+        let reply = preview(self, line, front).await?;
+        Ok(reply.map(|reply| {
+            reply
+                .severity
+                .unwrap_or(Severity::Info)
+                .signed(&reply.output)
+        }))
     }
 
     /// Stores the merge of a preview, with text that the user may have edited.

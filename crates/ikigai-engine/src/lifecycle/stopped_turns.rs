@@ -5,6 +5,7 @@ use ikigai_core::data::{
     self, Cause, CommandData, ErrorData, ForkData, ForkRole, InterruptedData, ToolResultData,
     UserData, Verdict,
 };
+use ikigai_core::words::Severity;
 use ikigai_core::{Kind, Micros};
 use ikigai_store::{Agent, AgentRecord, CommitError, Status};
 
@@ -228,28 +229,24 @@ fn told_by(agent: &Agent, enough: bool) -> StopEvidence {
 }
 
 impl Engine {
-    /// Returns the lines about stopped turns for the user at start.
-    pub fn stopped_lines(&self, stopped: &[Stopped]) -> Vec<String> {
+    /// Describes turns that stopped in the middle, a line each, for the start of a front end.
+    pub fn stopped_lines(&self, stopped: &[Stopped]) -> Vec<(Severity, String)> {
         let mut lines = Vec::new();
         let waits: Vec<_> = stopped.iter().filter(|one| !one.goes_on).collect();
         let goes_on: Vec<_> = stopped.iter().filter(|one| one.goes_on).collect();
         if !goes_on.is_empty() {
-            lines.push(format!(
-                "▶ {} · going on",
-                told(&goes_on, self.environment.now())
-            ));
+            let line = told(&goes_on, self.environment.now());
+            lines.push((Severity::Info, format!("▶ {line} · going on")));
         }
         if self.resume == Resume::Ask && !waits.is_empty() {
-            lines.push(format!(
-                "⏸ {} · /resume all",
-                told(&waits, self.environment.now())
-            ));
+            let line = told(&waits, self.environment.now());
+            lines.push((Severity::Info, format!("⏸ {line} · /resume all")));
         }
         for one in waits.iter().filter(|one| one.unknown) {
             let name = &one.agent.name;
-            lines.push(format!(
-                "⚠ {name}: it is not known what a call did that was running · look, then /resume {name}, or /retry there"
-            ));
+            lines.push((Severity::Warning, format!(
+                "{name}: it is not known what a call did that was running · look, then /resume {name}, or /retry there"
+            )));
         }
         lines
     }

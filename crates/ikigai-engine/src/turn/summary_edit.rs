@@ -2,6 +2,7 @@
 
 use ikigai_core::data::{CommandData, SummaryData};
 use ikigai_core::project::{Scale, estimate_tokens};
+use ikigai_core::words::Severity;
 use ikigai_core::{Event, RowRef};
 use ikigai_store::Agent;
 
@@ -73,7 +74,7 @@ impl Worker {
         edited: Result<String, String>,
         front: &mut FrontEnd<'_>,
     ) -> Result<(), EngineError> {
-        let (row, output) = match self.judge_edited(&draft, edited, front).await? {
+        let (row, severity, output) = match self.judge_edited(&draft, edited, front).await? {
             Ok(text) => {
                 let after = estimate_tokens(&text) + draft.verbatim;
                 let after = draft.scale.counted(after);
@@ -93,13 +94,16 @@ impl Worker {
                 };
                 let data = draft.data.clone();
                 let text = Some(text);
-                (Some(Event::Summary { text, data }), output)
+                (Some(Event::Summary { text, data }), None, output)
             }
-            Err(reason) => (None, reason),
+            Err((severity, reason)) => (None, severity, reason),
         };
         let late = Event::Command {
             output: Some(output),
-            data: draft.command,
+            data: CommandData {
+                severity,
+                ..draft.command
+            },
         };
         self.ledger.crash_point(CrashPoint::BeforeSummaryStored);
         let rows = row.into_iter().chain([late]).collect();
@@ -110,19 +114,20 @@ impl Worker {
         Ok(())
     }
 
-    /// The text to store, or the line that says why nothing is.
+    /// Returns the text to store, or the severity and line of the reason not to.
     async fn judge_edited(
         &mut self,
         draft: &SummaryDraft,
         edited: Result<String, String>,
         front: &mut FrontEnd<'_>,
-    ) -> Result<Result<String, String>, EngineError> {
+    ) -> Result<Result<String, (Option<Severity>, String)>, EngineError> {
         let unused = |reason: &str| {
             let kept = match draft.edited {
                 Some(_) => "the summary stays as it was",
                 None => "the conversation is sent as before",
             };
-            Ok(Err(format!("⚠ summary not used: {reason} · {kept}")))
+            let line = format!("summary not used: {reason} · {kept}");
+            Ok(Err((Some(Severity::Warning), line)))
         };
         let text = match edited {
             Ok(text) => text,
@@ -132,7 +137,7 @@ impl Worker {
             return unused("the text is empty");
         }
         if draft.edited.is_some() && text.trim_end() == draft.text.trim_end() {
-            return Ok(Err("summary unchanged".to_owned()));
+            return Ok(Err((None, "summary unchanged".to_owned())));
         }
         let to = draft.data.to;
         let is_on_path = match to {

@@ -99,7 +99,7 @@ async fn what_only_shows_something_leaves_no_row() {
     let update = told.recv().await.unwrap().1;
 
     assert!(
-        matches!(&update, UiEvent::Preview { line, output } if line == "/help" && output.contains("/rewind"))
+        matches!(&update, UiEvent::Preview { line, output, .. } if line == "/help" && output.contains("/rewind"))
     );
     assert_eq!(world.kinds(agent).await, rows);
 }

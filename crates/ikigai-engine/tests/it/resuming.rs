@@ -2,6 +2,7 @@
 
 use ikigai_core::data::{self, Cause, CommandData, ErrorData, RewindData, Verdict, Via};
 use ikigai_core::settings::Approve;
+use ikigai_core::words::Severity;
 use ikigai_core::{Row, RowRef, Seq};
 use ikigai_engine::{EngineError, Outcome, Resume, UiEvent};
 use ikigai_testkit::{Step, check_request};
@@ -127,7 +128,9 @@ async fn auto_goes_on_with_what_a_program_left() {
         restarted.provider.will_say("done");
         let sent = restarted.provider.requests().len();
         let found = engine.supervise().await.unwrap();
-        let told = engine.stopped_lines(&found).join("\n");
+        let told = engine.stopped_lines(&found).into_iter();
+        let told: Vec<_> = told.map(|(level, line)| level.signed(&line)).collect();
+        let told = told.join("\n");
         while !engine.working().is_empty() {
             tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         }
@@ -177,9 +180,10 @@ async fn auto_leaves_an_unknown_outcome_to_the_user() {
     let lines = engine.stopped_lines(&found);
     assert_eq!(
         lines,
-        [
-            "⚠ parser: it is not known what a call did that was running · look, then /resume parser, or /retry there"
-        ]
+        [(
+            Severity::Warning,
+            "parser: it is not known what a call did that was running · look, then /resume parser, or /retry there".to_owned()
+        )]
     );
     let mut worker = restarted.reopened().await;
     restarted

@@ -10,7 +10,7 @@ use ikigai_providers::AnswerBlock;
 use ikigai_testkit::{Step, is_summary_request};
 use tokio::sync::mpsc;
 
-use crate::support::{World, attended_line, interrupt, say};
+use crate::support::{World, attended_line, interrupt, printed_in, say};
 
 /// What stands before a summary.
 const HEADING: &str = "Summary of the conversation so far, which is not shown any more:\n\n";
@@ -52,7 +52,7 @@ fn texts(request: &Request) -> Vec<&str> {
 async fn printed(worker: &mut Worker, line: &str) -> String {
     let (_, told) = attended_line(worker, line, |_| Vec::new()).await;
     let rows = told.into_iter().filter_map(|update| match update {
-        UiEvent::Stored(row) if row.kind.name() == "command" => row.content,
+        UiEvent::Stored(row) => printed_in(&row),
         _ => None,
     });
     rows.collect::<Vec<_>>().join("\n")
@@ -256,9 +256,9 @@ async fn a_summary_that_is_none_leaves_everything_as_it_was() {
 }
 
 /// What commands printed.
-fn outputs(told: &[UiEvent]) -> Vec<&str> {
+fn outputs(told: &[UiEvent]) -> Vec<String> {
     let rows = told.iter().filter_map(|update| match update {
-        UiEvent::Stored(row) if row.kind.name() == "command" => row.content.as_deref(),
+        UiEvent::Stored(row) => printed_in(row),
         _ => None,
     });
     rows.collect()
@@ -318,7 +318,7 @@ async fn a_summary_is_interrupted() {
         panic!("{told:?}")
     };
     assert_eq!(
-        last.content.as_deref(),
+        printed_in(last).as_deref(),
         Some("⚠ interrupted · the conversation is sent as before")
     );
     assert_eq!(request(&world, &worker).await, before);

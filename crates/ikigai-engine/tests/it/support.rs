@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ikigai_core::data::{self, Cause, ToolResultData, Verdict};
 use ikigai_core::grants::GrantScope;
+use ikigai_core::render::{Shown, render};
 use ikigai_core::{
     AgentId, Direction, Epoch, Event, Micros, NewRow, PageQuery, Row, Seq, Settings, Span, Target,
 };
@@ -419,4 +420,14 @@ pub(crate) async fn attended_line(
     let mut desk = FrontEnd::new(&mut receiver, &mut tell);
     let done = worker.line(line, &mut desk).await.unwrap();
     (done, told)
+}
+
+/// Output of a command's row, with the sign of its severity.
+pub(crate) fn printed_in(row: &Row) -> Option<String> {
+    match render(row) {
+        Shown::Command {
+            output, severity, ..
+        } => Some(severity.signed(&output)),
+        _ => None,
+    }
 }

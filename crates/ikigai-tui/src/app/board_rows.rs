@@ -294,9 +294,8 @@ impl Board {
             };
             let question = TextLine::of(format!(" {}", clean(&question)), look);
             hints.after(&question, ctx.columns)
-        } else if let Some((said, _)) = &ctx.toast {
-            let said = TextLine::of(format!(" {}", clean(said)), Tone::Busy);
-            cut(&said, ctx.columns, "…")
+        } else if let Some(toast) = &ctx.toast {
+            cut(&toast.line(" ", ctx.options.symbols), ctx.columns, "…")
         } else {
             KEYS.after(&TextLine::default(), ctx.columns)
         };

@@ -15,7 +15,7 @@ pub(super) fn submit(ctx: &mut UiContext, text: String) {
     ctx.notes.clear();
     ctx.grant_offer = None;
     // Dismiss a temporary toast; keep a question.
-    ctx.toast.take_if(|(_, until)| until.is_some());
+    ctx.toast.take_if(|toast| toast.until.is_some());
     if let Line::Command(command, rest) = parse(&text)
         && submit_here(ctx, command, rest)
     {

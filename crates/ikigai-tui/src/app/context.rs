@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use ikigai_core::data::{AnsweredBy, Cause};
 use ikigai_core::settings::Approve;
+use ikigai_core::words::Severity;
 use ikigai_core::{AgentId, AgentState, RowRef};
 use ikigai_engine::{Answer, Question, Status, Stop, UserRequest};
 
@@ -14,6 +15,7 @@ use super::effect::Effects;
 use super::hits::Visited;
 use super::layer::{Area, Layer, LayerChange};
 use super::second_press::{Again, Armed, LATE_ESCAPE};
+use super::toast::Toast;
 use super::unsent_text::InputDrafts;
 use super::{ContextUsage, EngineRequest, Live, ModeInForce, Pane, Roster, UiOptions};
 use crate::keys::Bindings;
@@ -51,9 +53,9 @@ pub struct UiContext {
     /// Sends messages that an interrupt returns.
     pub(super) sends_now: bool,
     /// Lines below the conversation until the user sends a line.
-    pub(super) notes: Vec<String>,
-    /// Message to the user, and its end.
-    pub(super) toast: Option<(String, Option<Instant>)>,
+    pub(super) notes: Vec<(Severity, String)>,
+    /// Message to the user.
+    pub(super) toast: Option<Toast>,
     /// Branch of the working directory.
     pub(super) branch: Option<String>,
     pub(super) filled: Option<ContextUsage>,
@@ -134,7 +136,20 @@ impl UiContext {
 
     /// Shows a message for a moment.
     pub(super) fn toast(&mut self, text: impl Into<String>) {
-        self.toast = Some((text.into(), Some(self.now + TOAST)));
+        self.show_toast(Severity::Info, text.into());
+    }
+
+    /// Shows a warning for a moment.
+    pub(super) fn warn(&mut self, text: &(impl ToString + ?Sized)) {
+        self.show_toast(Severity::Warning, text.to_string());
+    }
+
+    pub(super) fn show_toast(&mut self, severity: Severity, text: String) {
+        self.toast = Some(Toast {
+            severity,
+            text,
+            until: Some(self.now + TOAST),
+        });
     }
 
     /// Returns the area of the whole screen.

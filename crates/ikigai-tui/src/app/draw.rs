@@ -1,10 +1,12 @@
 //! Drawing of the whole screen: layers, conversation, work.
 
 use ikigai_core::render::{Names, Shown, render};
+use ikigai_core::words::Severity;
 use ikigai_core::{AgentId, Kind};
 
 use super::hints::Hints;
 use super::layer::{Area, Layer as _};
+use super::toast::signed;
 use super::{App, Pane, UiContext, lines, welcome};
 use crate::line::{TextLine, TextSpan};
 use crate::look::{Look, Tone};
@@ -197,8 +199,8 @@ fn draw_activity(area: Area, ctx: &UiContext, grid: &mut Grid) -> Area {
 
 /// Returns the rows of the toast, or of the agent's activity.
 fn busy_lines(ctx: &UiContext) -> Vec<TextLine> {
-    if let Some((text, _)) = &ctx.toast {
-        let mut lines = wrap(&TextLine::of(clean(text), Tone::Busy), ctx.columns, &[]);
+    if let Some(toast) = &ctx.toast {
+        let mut lines = wrap(&toast.line("", ctx.options.symbols), ctx.columns, &[]);
         lines.truncate(SAID_ROWS);
         return lines;
     }
@@ -276,14 +278,17 @@ fn live_lines(pane: &Pane, ctx: &mut UiContext) -> Vec<TextLine> {
         let settings = pane.agent.state.settings();
         lines.extend(welcome::lines(&ctx.options, settings, columns));
     }
-    for note in ctx.notes.iter().chain(&ctx.grant_offer) {
-        let role = if note.starts_with('⚠') {
-            Tone::Warning
-        } else {
-            Tone::Agent
+    let offer = ctx.grant_offer.iter();
+    let offer = offer.map(|text| (Severity::Warning, text));
+    let notes = ctx.notes.iter().map(|(severity, text)| (*severity, text));
+    for (severity, text) in notes.chain(offer) {
+        let role = match severity {
+            Severity::Info => Tone::Agent,
+            Severity::Warning => Tone::Warning,
         };
+        let note = signed(severity, text, symbols);
         part(&mut lines);
-        lines.extend(wrap(&TextLine::of(clean(note), role), columns, &[]));
+        lines.extend(wrap(&TextLine::of(clean(&note), role), columns, &[]));
     }
     let Some(live) = ctx.roster.live(ctx.current) else {
         return lines;

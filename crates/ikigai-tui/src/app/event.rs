@@ -66,7 +66,11 @@ pub(super) fn markdown(row: &Row) -> String {
             let first = text.lines().next().unwrap_or_default();
             format!("{first}\n\n{}", fenced(&output))
         }
-        Shown::Command { echo, output } => format!("`{echo}`\n\n{}", fenced(&output)),
+        Shown::Command {
+            echo,
+            output,
+            severity,
+        } => format!("`{echo}`\n\n{}", fenced(&severity.signed(&output))),
         _ => text(row),
     }
 }

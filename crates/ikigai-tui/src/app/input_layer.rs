@@ -102,7 +102,7 @@ impl Layer for InputLayer {
             return Handled::Yes;
         };
         if let Err(error) = pane.editor.paste(text) {
-            ctx.toast(format!("⚠ {error}"));
+            ctx.warn(&error);
         }
         self.typed(ctx);
         Handled::Yes

@@ -126,7 +126,7 @@ impl Layer for MergeEditor {
 
     fn paste(&mut self, text: &str, ctx: &mut UiContext) -> Handled {
         if !self.editor.insert(text) {
-            ctx.toast("⚠ the text is too large");
+            ctx.warn("the text is too large");
         }
         Handled::Yes
     }
@@ -179,11 +179,7 @@ impl Layer for MergeEditor {
         );
         grid.cursor = Some((cursor.0.min(bottom), cursor.1.min(columns - 1)));
         let line = match &ctx.toast {
-            Some((said, _)) => cut(
-                &TextLine::of(format!(" {}", clean(said)), Tone::Busy),
-                columns,
-                "…",
-            ),
+            Some(toast) => cut(&toast.line(" ", ctx.options.symbols), columns, "…"),
             None => KEYS.after(&TextLine::default(), columns),
         };
         grid.line(bottom, 0, &line);

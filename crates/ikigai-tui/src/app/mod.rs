@@ -37,6 +37,7 @@ mod roster;
 mod second_press;
 mod tail;
 mod terminal_programs;
+mod toast;
 mod tool_output;
 mod typing;
 mod ui_events;
@@ -49,6 +50,7 @@ use std::time::{Duration, Instant};
 
 use ikigai_core::data::Amounts;
 use ikigai_core::settings::Approve;
+use ikigai_core::words::Severity;
 use ikigai_core::{AgentId, AgentState, Micros, Row, RowRef};
 use ikigai_engine::commands::Candidate;
 use ikigai_engine::{AgentRecord, Branch, MergePreview};
@@ -234,7 +236,7 @@ impl App {
     }
 
     /// Shows lines below the conversation until the user sends a line.
-    pub fn set_notes(&mut self, notes: Vec<String>) {
+    pub fn set_notes(&mut self, notes: Vec<(Severity, String)>) {
         self.ctx.notes = notes;
     }
 
@@ -291,6 +293,11 @@ impl App {
     /// Shows a message for a moment.
     pub fn toast(&mut self, text: impl Into<String>) {
         self.ctx.toast(text);
+    }
+
+    /// Shows a warning for a moment.
+    pub fn warn(&mut self, text: &(impl ToString + ?Sized)) {
+        self.ctx.warn(text);
     }
 
     /// Runs a line as if the user had typed it.
@@ -393,7 +400,7 @@ impl App {
     pub fn tick(&mut self, now: Instant) {
         self.ctx.now = now;
         let is_over = |until: &Option<Instant>| until.is_some_and(|until| now >= until);
-        self.ctx.toast.take_if(|(_, until)| is_over(until));
+        self.ctx.toast.take_if(|toast| is_over(&mut toast.until));
         self.ctx.disarm();
         if let Some(layer) = self.stack.last_mut() {
             layer.tick(&mut self.ctx);
@@ -409,7 +416,7 @@ impl App {
         let mut children = ctx.roster.children(ctx.current);
         let moves = ctx.is_busy() || children.any(|(_, child)| child.live.is_busy());
         let step = moves.then(|| ctx.now + STEP);
-        let toast = ctx.toast.as_ref().and_then(|(_, until)| *until);
+        let toast = ctx.toast.as_ref().and_then(|toast| toast.until);
         let layer = self.stack.last().and_then(|layer| layer.next_tick(ctx));
         let question = self.question.opens_at(ctx, self.may_open_question());
         let times = [

@@ -1,6 +1,7 @@
 //! Quitting, with a question while agents work or messages are not stored.
 
 use super::layer::{Handled, Layer};
+use super::toast::Toast;
 use super::{TerminalAction, UiContext, mouse};
 use crate::key::{KeyCode, KeyPress, MouseEvent};
 use crate::keys;
@@ -13,7 +14,7 @@ pub(super) fn leave(ctx: &mut UiContext) {
     let Some(text) = question(ctx) else {
         return ctx.effects.push(TerminalAction::Quit);
     };
-    ctx.toast = Some((text, None));
+    ctx.toast = Some(Toast::lasting(text));
     ctx.open(QuitPrompt);
 }
 
@@ -55,7 +56,7 @@ impl Layer for QuitPrompt {
     /// Updates the question, or quits if there is no work to lose any more.
     fn refresh(&mut self, ctx: &mut UiContext) {
         match question(ctx) {
-            Some(text) => ctx.toast = Some((text, None)),
+            Some(text) => ctx.toast = Some(Toast::lasting(text)),
             None => ctx.effects.push(TerminalAction::Quit),
         }
     }

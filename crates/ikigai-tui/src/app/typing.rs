@@ -32,7 +32,7 @@ impl InputLayer {
             editor.clear();
         }
         if !editor.insert(text) {
-            ctx.toast("⚠ the text is too large");
+            ctx.warn("the text is too large");
         }
         self.typed(ctx);
     }

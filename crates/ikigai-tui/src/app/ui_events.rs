@@ -8,6 +8,7 @@ use ikigai_engine::{MailId, Outcome, Question, UiEvent, UserRequest};
 
 use super::overlay::Overlay;
 use super::quit::QuitPrompt;
+use super::toast::signed;
 use super::{App, EngineRequest, LoadRequest, TerminalAction, UiContext, quit};
 use crate::text::one_line;
 
@@ -74,20 +75,25 @@ impl UiContext {
                 let warning = match parse(&text) {
                     Line::Message(_) => {
                         let reason = reason.strip_prefix("not sent: ").unwrap_or(&reason);
-                        format!("⚠ Not sent: {reason}")
+                        format!("Not sent: {reason}")
                     }
-                    _ => format!("⚠ not stored, nothing was done: {reason}"),
+                    _ => format!("not stored, nothing was done: {reason}"),
                 };
-                self.toast(warning);
+                self.warn(&warning);
             }
             UiEvent::Ended(_) => self.sends_now = false,
             UiEvent::Next(next) if is_current => self.do_next(next),
             UiEvent::Next(Next::Quit) => quit::leave(self),
-            UiEvent::Preview { line, output } if is_current => {
+            UiEvent::Preview {
+                line,
+                output,
+                severity,
+            } if is_current => {
+                let output = signed(severity, &output, self.options.symbols);
                 self.open(Overlay::of_text(&line, &output));
             }
             UiEvent::Notice(text) if is_current => self.toast(text),
-            UiEvent::GrantOffer(text) if is_current => self.grant_offer = Some(format!("⚠ {text}")),
+            UiEvent::GrantOffer(text) if is_current => self.grant_offer = Some(text),
             UiEvent::Warning(text) => {
                 let name = self.name_of(agent).unwrap_or_default();
                 let whose = if is_current {
@@ -95,7 +101,7 @@ impl UiContext {
                 } else {
                     format!("{name}: ")
                 };
-                self.toast(format!("⚠ {whose}{text}"));
+                self.warn(&format!("{whose}{text}"));
             }
             _ => {}
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ikigai_core::data::Amounts;
 use ikigai_core::settings::ModelChoice;
+use ikigai_core::words::Severity;
 use ikigai_core::{AgentId, Direction, PageQuery, Row, Span};
 use ikigai_engine::commands::Candidate;
 use ikigai_engine::search::{SearchCursor, SearchOptions};
@@ -40,7 +41,7 @@ pub(crate) enum LoadResult {
     /// Previews of merges into an agent.
     Merge(AgentId, Vec<MergePreview>),
     /// Interrupted turns, a line each.
-    Stopped(Vec<String>),
+    Stopped(Vec<(Severity, String)>),
     /// True if tools run in a sandbox.
     Confined(bool),
     /// Names for completion.

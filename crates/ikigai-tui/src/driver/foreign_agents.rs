@@ -124,11 +124,10 @@ impl Driver {
 
     /// Takes an agent over from its owner.
     pub(super) async fn take(&mut self, agent: AgentId) {
-        let said = match self.try_take(agent).await {
-            Ok(said) => said,
-            Err(reason) => format!("⚠ {reason}"),
-        };
-        self.app.toast(said);
+        match self.try_take(agent).await {
+            Ok(said) => self.app.toast(said),
+            Err(reason) => self.app.warn(&reason),
+        }
     }
 
     async fn try_take(&mut self, agent: AgentId) -> Result<String, String> {
@@ -186,7 +185,7 @@ impl Driver {
             Err(error) => Err(error.into()),
         };
         if let Err(error) = taken {
-            self.app.toast(format!("⚠ {error}"));
+            self.app.warn(&error);
         }
     }
 }

@@ -170,7 +170,7 @@ impl Driver {
             Err(error) => {
                 // Nothing was read, so no event is missed.
                 self.follow_again = Some(Instant::now() + FOLLOW_PAUSE);
-                self.app.toast(format!("⚠ {error}"));
+                self.app.warn(&error);
             }
         }
     }
@@ -230,7 +230,7 @@ impl Driver {
             && let Some(pane) = self.app.pane_mut(agent)
             && let Err(error) = pane.apply(&self.engine, row).await
         {
-            self.app.toast(format!("⚠ {error}"));
+            self.app.warn(&error);
         }
         let is_other = matches!(update, UiEvent::Ended(_)) || moves_window(&update);
         self.app.handle_event(agent, update, Instant::now());
@@ -314,7 +314,7 @@ impl Driver {
             return;
         };
         let Some(text) = merged else {
-            return self.app.toast(format!("⚠ {error}"));
+            return self.app.warn(&error);
         };
         let reason = error.to_string();
         let update = UiEvent::NotStored {
@@ -329,7 +329,7 @@ impl Driver {
         let is_known = match self.app.pane_mut(agent) {
             Some(pane) => match pane.catch_up(&self.engine).await {
                 Ok(()) => true,
-                Err(error) => return self.app.toast(format!("⚠ {error}")),
+                Err(error) => return self.app.warn(&error),
             },
             None => false,
         };
@@ -338,7 +338,7 @@ impl Driver {
         } else {
             match Pane::open(&self.engine, agent).await {
                 Ok(pane) => self.app.show(pane),
-                Err(error) => return self.app.toast(format!("⚠ {error}")),
+                Err(error) => return self.app.warn(&error),
             }
             self.claim_draft(agent);
         }
@@ -362,7 +362,7 @@ impl Driver {
             },
         };
         if let Err(error) = read {
-            self.app.toast(format!("⚠ {error}"));
+            self.app.warn(&error);
         }
     }
 
@@ -410,7 +410,7 @@ impl Driver {
                 self.pending_stored(agent, &submission, stored);
             }
             LoadResult::Kept(report) => self.kept(report),
-            LoadResult::Trouble(text) => self.app.toast(format!("⚠ {text}")),
+            LoadResult::Trouble(text) => self.app.warn(&text),
         }
     }
 
@@ -419,7 +419,7 @@ impl Driver {
         if let Some(pane) = self.app.pane_mut(agent)
             && let Err(error) = pane.read_older(&self.engine).await
         {
-            self.app.toast(format!("⚠ {error}"));
+            self.app.warn(&error);
         }
         self.add_unlisted().await;
     }
@@ -429,7 +429,7 @@ impl Driver {
         if let Some(pane) = self.app.pane_mut(agent)
             && let Err(error) = pane.read_newer(&self.engine).await
         {
-            self.app.toast(format!("⚠ {error}"));
+            self.app.warn(&error);
         }
     }
 
@@ -446,8 +446,8 @@ impl Driver {
                 self.app.arrive(row);
                 self.add_unlisted().await;
             }
-            Ok(false) => self.app.toast(format!("⚠ there is no row {row}")),
-            Err(error) => self.app.toast(format!("⚠ {error}")),
+            Ok(false) => self.app.warn(&format!("there is no row {row}")),
+            Err(error) => self.app.warn(&error),
         }
     }
 
@@ -469,7 +469,7 @@ impl Driver {
         if let Some(pane) = self.app.pane_mut(agent)
             && let Err(error) = pane.toggle_left(&self.engine, rewind).await
         {
-            self.app.toast(format!("⚠ {error}"));
+            self.app.warn(&error);
         }
     }
 
@@ -478,7 +478,7 @@ impl Driver {
         let agent = self.app.current();
         match Pane::open(&self.engine, agent).await {
             Ok(fresh) => self.app.renew(fresh),
-            Err(error) => return self.app.toast(format!("⚠ {error}")),
+            Err(error) => return self.app.warn(&error),
         }
         self.want_tree();
         self.load_status();
@@ -500,7 +500,7 @@ impl Driver {
     async fn read_history(&mut self) {
         match sent_history::sent_before(&self.engine, self.app.current()).await {
             Ok(sent) => self.app.set_history(sent),
-            Err(error) => self.app.toast(format!("⚠ {error}")),
+            Err(error) => self.app.warn(&error),
         }
     }
 

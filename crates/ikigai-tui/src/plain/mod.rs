@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 
 use self::talk::{Talk, Want};
+use self::words::in_words;
 use crate::app::Pane;
 use crate::control::{LEFT_LATE, at};
 use crate::drafts::{DraftFiles, DraftWriter};
@@ -131,8 +132,8 @@ impl<W: Write> Plain<W> {
             self.talk.add(&format!("warning: {error}"));
         }
         let stopped = Box::pin(self.engine.supervise()).await?;
-        for line in self.engine.stopped_lines(&stopped) {
-            self.talk.add(&line);
+        for (severity, line) in self.engine.stopped_lines(&stopped) {
+            self.talk.add(&in_words(&severity.signed(&line)));
         }
         Ok(())
     }

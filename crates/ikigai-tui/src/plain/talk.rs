@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use ikigai_core::data::{AnsweredBy, Cause, UserData, UserOrigin};
-use ikigai_core::render::Names;
+use ikigai_core::render::{Names, Shown, render};
 use ikigai_core::settings::Settings;
 use ikigai_core::{AgentId, Kind, Row, data};
 use ikigai_engine::commands::{Line, Next, parse};
@@ -290,7 +290,9 @@ impl Talk {
                 self.is_printed = true;
                 self.add(line);
             }
-            UiEvent::Preview { output, .. } => self.add(output),
+            UiEvent::Preview {
+                output, severity, ..
+            } => self.add(&in_words(&severity.signed(output))),
             UiEvent::Notice(text) => self.add(text),
             UiEvent::Warning(text) | UiEvent::GrantOffer(text) => {
                 self.add(&format!("warning: {text}"));
@@ -374,10 +376,12 @@ impl Talk {
                 }
             }
             Some(Kind::Command) => {
-                let shown = row.content.as_deref().unwrap_or_default();
-                let is_told = data::read::<data::CommandData>(row.data.as_deref()).echo;
-                if is_told.is_some() && !shown.is_empty() {
-                    self.add(&in_words(shown));
+                if let Shown::Command {
+                    output, severity, ..
+                } = render(row)
+                    && !output.is_empty()
+                {
+                    self.add(&in_words(&severity.signed(&output)));
                 }
                 self.wants.push(Want::ReadNames);
             }

@@ -13,7 +13,9 @@ mod tools;
 
 use ikigai_core::data::{Category, Cause, Merge, RewindData, Via};
 use ikigai_core::render::{Names, Said, Shown, forked};
+use ikigai_core::words::Severity;
 use ikigai_core::{AgentId, RowRef};
+use std::borrow::Cow;
 
 pub use diff::diff;
 pub use figures::{TurnSummary, bytes, duration, turn_line};
@@ -135,11 +137,17 @@ pub fn block(shown: &Shown, fold: FoldState, manner: &RenderContext<'_>) -> Rend
             signed(Sign::Mark, Tone::Agent, label, Tone::Text, fold, manner)
         }
         Shown::Rewound(data) => rewound(data, manner),
-        Shown::Forked { text, role, other } => {
-            let line = forked(text, *role, *other);
+        Shown::Forked {
+            text, role, name, ..
+        } => {
+            let line = forked(text, *role, name.as_deref());
             signed(Sign::Forked, Tone::Agent, &line, Tone::Agent, fold, manner)
         }
-        Shown::Command { echo, output } => command(echo, output, fold, manner),
+        Shown::Command {
+            echo,
+            output,
+            severity,
+        } => command(echo, output, *severity, fold, manner),
         Shown::Killed(killed) => {
             let names: Vec<_> = killed.iter().map(|agent| manner.name(*agent)).collect();
             let line = format!("killed {}", names.join(", "));
@@ -329,7 +337,21 @@ fn folded(data: &RewindData, manner: &RenderContext<'_>) -> String {
     }
 }
 
-fn command(echo: &str, output: &str, fold: FoldState, manner: &RenderContext<'_>) -> RenderedBlock {
+fn command(
+    echo: &str,
+    output: &str,
+    severity: Severity,
+    fold: FoldState,
+    manner: &RenderContext<'_>,
+) -> RenderedBlock {
+    let (role, output) = match severity {
+        Severity::Info => (Tone::Text, Cow::Borrowed(output)),
+        Severity::Warning => {
+            let sign = manner.sign(Sign::Warning);
+            (Tone::Warning, Cow::Owned(format!("{sign} {output}")))
+        }
+    };
+    let output = &*output;
     if let Some(typed) = echo.strip_prefix("!!") {
         return shell::unsent(typed.trim(), output, fold, manner);
     }
@@ -339,11 +361,6 @@ fn command(echo: &str, output: &str, fold: FoldState, manner: &RenderContext<'_>
         ..Lead::space(2)
     };
     let mut hidden = add_folded(&mut lines, echo, Tone::Command, &lead, manner, fold.most(3));
-    let role = if output.starts_with(Sign::Warning.text(Symbols::Utf8)) {
-        Tone::Warning
-    } else {
-        Tone::Text
-    };
     if !output.trim().is_empty() {
         let most = fold.most(LONG);
         let left = add_folded(&mut lines, output, role, &lead.below(), manner, most);

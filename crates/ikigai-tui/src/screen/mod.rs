@@ -355,7 +355,7 @@ impl Screen {
             self.stage
                 .driver
                 .app
-                .toast("⚠ that is too much for the clipboard");
+                .warn("that is too much for the clipboard");
         }
         Ok(())
     }
@@ -380,7 +380,7 @@ impl Screen {
             }
             Err(error) => {
                 let app = &mut self.stage.driver.app;
-                app.toast(format!("⚠ `{command}` cannot be run: {error}"));
+                app.warn(&format!("`{command}` cannot be run: {error}"));
             }
         }
         Ok(())
@@ -397,7 +397,7 @@ impl Screen {
         let paged = external_programs::page(text, self.stage.driver.app.secrets()).await;
         self.take_terminal()?;
         if let Err(error) = paged {
-            self.stage.driver.app.toast(format!("⚠ {error}"));
+            self.stage.driver.app.warn(&error);
         }
         Ok(())
     }
@@ -427,7 +427,7 @@ impl Screen {
             Ok(text) => self.stage.driver.app.set_input(&text),
             Err(error) => {
                 let app = &mut self.stage.driver.app;
-                app.toast(format!("⚠ {error}: the text is as before"));
+                app.warn(&format!("{error}: the text is as before"));
             }
         }
         Ok(())

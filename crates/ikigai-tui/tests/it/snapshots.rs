@@ -281,7 +281,14 @@ async fn overlays_look_as_before() {
 
     let agent = stage.current();
     let (line, output) = ("/context".to_owned(), "model  demo\nused   12".to_owned());
-    stage.told(agent, UiEvent::Preview { line, output });
+    stage.told(
+        agent,
+        UiEvent::Preview {
+            line,
+            output,
+            severity: ikigai_core::words::Severity::Info,
+        },
+    );
     stage.matches("overlay").await;
 }
 
@@ -319,7 +326,13 @@ async fn command_output_looks_as_before() {
     let entries = stage.driver.app.pane().unwrap().agent.view.entries();
     let mut text = String::new();
     for entry in entries {
-        if let Shown::Command { echo, output } = render(&entry.row) {
+        if let Shown::Command {
+            echo,
+            output,
+            severity,
+        } = render(&entry.row)
+        {
+            let output = severity.signed(&output);
             writeln!(text, "{echo}\n{output}\n").unwrap();
         }
     }

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ikigai_core::data::{self, CommandData, UserData};
+use ikigai_core::data::{self, UserData};
 use ikigai_core::render::{Shown, render};
 use ikigai_core::spelling::one_line;
 use ikigai_core::{Kind, Row};
@@ -150,12 +150,12 @@ impl RunView {
 
     /// Prints the output of a command; skips rows that the program adds by itself.
     fn commanded(&mut self, row: &Row) {
-        let is_shown = data::read::<CommandData>(row.data.as_deref())
-            .echo
-            .is_some();
-        let output = row.content.as_deref().unwrap_or_default();
-        if is_shown && !output.is_empty() {
-            self.print_new(&format!("{output}\n"));
+        if let Shown::Command {
+            output, severity, ..
+        } = render(row)
+            && !output.is_empty()
+        {
+            self.print_new(&format!("{}\n", severity.signed(&output)));
         }
     }
 

@@ -64,7 +64,7 @@ async fn families_are_bounded_and_it_is_said() {
     assert_eq!(living.count(), 4);
     let told = typed(&mut worker, "/fork --name eight").await;
     let said = format!("{told:?}");
-    assert!(said.contains('⚠'), "{said}");
+    assert!(said.contains("\\\"severity\\\":\\\"warning\\\""), "{said}");
 }
 
 /// So many requests run at the same time and no more; who has to wait says so.

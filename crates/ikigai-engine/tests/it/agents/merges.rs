@@ -10,7 +10,7 @@ use crate::support::World;
 /// What the last command printed.
 fn output(told: &[UiEvent]) -> String {
     let mut rows = told.iter().rev().filter_map(|update| match update {
-        UiEvent::Stored(row) if row.kind.name() == "command" => row.content.clone(),
+        UiEvent::Stored(row) if row.kind.name() == "command" => crate::support::printed_in(row),
         _ => None,
     });
     rows.next().unwrap_or_else(|| panic!("a command has a row"))

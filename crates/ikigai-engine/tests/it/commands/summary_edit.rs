@@ -46,7 +46,7 @@ async fn edited(worker: &mut Worker, draft: Box<SummaryDraft>, text: Result<&str
         if let UiEvent::Stored(row) = update
             && row.kind.name() == "command"
         {
-            printed = row.content.unwrap_or_default();
+            printed = crate::support::printed_in(&row).unwrap_or_default();
         }
     };
     let (_sender, mut receiver) = mpsc::channel(1);

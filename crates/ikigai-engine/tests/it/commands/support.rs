@@ -1,6 +1,5 @@
 //! Typing lines, and looking at what came of them.
 
-use ikigai_core::render::{Shown, render};
 use ikigai_core::settings::Approve;
 use ikigai_core::{Block, Request};
 use ikigai_engine::commands::{Done, Next};
@@ -9,7 +8,7 @@ use ikigai_store::Agent;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
-use crate::support::World;
+use crate::support::{World, printed_in};
 
 /// What a line came to.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,11 +29,7 @@ pub(super) async fn line(worker: &mut Worker, line: &str) -> Came {
     let mut notices = Vec::new();
     for update in told {
         match update {
-            UiEvent::Stored(row) => {
-                if let Shown::Command { output: text, .. } = render(&row) {
-                    output.push(text);
-                }
-            }
+            UiEvent::Stored(row) => output.extend(printed_in(&row)),
             UiEvent::Next(what) => next = Some(what),
             UiEvent::Notice(text) | UiEvent::Warning(text) => notices.push(text),
             _ => {}

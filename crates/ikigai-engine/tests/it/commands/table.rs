@@ -2,6 +2,7 @@
 
 use ikigai_core::data::{self, CommandData};
 use ikigai_core::render::Shown;
+use ikigai_core::words::Severity;
 use ikigai_engine::commands::{COMMANDS, Line, page, parse};
 use serde_json::{Value, json};
 
@@ -199,6 +200,7 @@ async fn command_row_rendering() {
     let expected = Shown::Command {
         echo: "/mark a".to_owned(),
         output: "⚑ a · /rewind a".to_owned(),
+        severity: Severity::Info,
     };
     assert_eq!(*drawn, expected);
     assert_eq!(drawn.to_string(), "/mark a\n\n⚑ a · /rewind a");
