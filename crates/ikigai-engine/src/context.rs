@@ -9,9 +9,10 @@ use ikigai_core::{AgentId, Budget, Kind, RowRef, Target};
 use ikigai_providers::WindowSource;
 use ikigai_store::{Agent, StoreError};
 
+use crate::documents::documents;
 use crate::engine::target_of;
 use crate::figures::shortened;
-use crate::{Engine, EngineError, window};
+use crate::{EngineError, EngineReader, window};
 
 /// An agent whose view fills a request, with the parts of that request.
 pub(crate) struct Ready {
@@ -96,7 +97,7 @@ pub struct ContextEstimate {
     pub source: WindowSource,
 }
 
-impl Engine {
+impl EngineReader {
     /// Computes the contents of an agent's window, without its lease.
     pub async fn context(&self, agent: AgentId) -> Result<Context, EngineError> {
         self.context_of(Agent::restore(self.reader(), agent).await?)
@@ -146,7 +147,7 @@ impl Engine {
         let settings = agent.state.settings().clone();
         let tools = self.toolset(&settings).await;
         let target = Target {
-            documents: self.documents(&settings).await?,
+            documents: documents(self.reader(), &settings).await?,
             ..target_of(choice, &tools)
         };
         let counted = self.budget(&settings, choice, self.models.window_tokens(choice));

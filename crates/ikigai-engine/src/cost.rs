@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, HashMap};
 use ikigai_core::data::{self, Amounts, UsageData};
 use ikigai_core::settings::Spend;
 use ikigai_core::{AgentId, Row, Seq, Span};
-use ikigai_store::{Agent, AgentRecord, StoreError};
+use ikigai_store::{Agent, AgentRecord, ReadLog, StoreError};
 
 use crate::family_tree::FamilyTree;
-use crate::{Engine, EngineError, figures};
+use crate::{EngineError, EngineReader, figures};
 
 /// `usage` rows per query, which bounds the time that other readers wait.
 const PAGE_ROWS: usize = 1024;
@@ -66,12 +66,12 @@ pub struct Cap {
     pub spent: Amounts,
 }
 
-impl Engine {
+impl EngineReader {
     /// Returns the cost of every agent, parents before children. The time depends on the number of
     /// agents, not on their rows.
     pub async fn costs(&self) -> Result<Vec<Cost>, EngineError> {
         let agents = self.agents().await?;
-        let sums = self.sums(agents.iter().map(|agent| agent.id)).await?;
+        let sums = sums(self.reader(), agents.iter().map(|agent| agent.id)).await?;
         let mut costs = in_order(agents);
         for cost in &mut costs {
             cost.own = sums.get(&cost.agent.id).cloned().unwrap_or_default();
@@ -96,7 +96,7 @@ impl Engine {
 
     /// Reads the cost of an agent's own responses from its newest `usage` row.
     pub async fn own_cost(&self, agent: AgentId) -> Result<Amounts, EngineError> {
-        let mut sums = self.sums([agent].into_iter()).await?;
+        let mut sums = sums(self.reader(), [agent].into_iter()).await?;
         Ok(sums.remove(&agent).unwrap_or_default())
     }
 
@@ -140,26 +140,26 @@ impl Engine {
     pub async fn family_of(&self, agent: AgentId) -> Result<Vec<AgentId>, EngineError> {
         Ok(FamilyTree::new(self.agents().await?).below(agent))
     }
+}
 
-    /// Returns the total cost of some agents.
-    async fn spent(&self, agents: Vec<AgentId>) -> Result<Amounts, StoreError> {
-        let newest = self.store.newest_usage(agents).await?;
-        Ok(newest
-            .iter()
-            .map(sum_of)
-            .fold(Amounts::default(), |sum, one| sum.plus(&one)))
-    }
+/// Returns the total cost of some agents.
+async fn spent(store: &dyn ReadLog, agents: Vec<AgentId>) -> Result<Amounts, StoreError> {
+    let newest = store.newest_usage(agents).await?;
+    Ok(newest
+        .iter()
+        .map(sum_of)
+        .fold(Amounts::default(), |sum, one| sum.plus(&one)))
+}
 
-    async fn sums(
-        &self,
-        agents: impl Iterator<Item = AgentId>,
-    ) -> Result<HashMap<AgentId, Amounts>, StoreError> {
-        let newest = self.store.newest_usage(agents.collect()).await?;
-        Ok(newest
-            .iter()
-            .map(|row| (row.at.agent, sum_of(row)))
-            .collect())
-    }
+async fn sums(
+    store: &dyn ReadLog,
+    agents: impl Iterator<Item = AgentId>,
+) -> Result<HashMap<AgentId, Amounts>, StoreError> {
+    let newest = store.newest_usage(agents.collect()).await?;
+    Ok(newest
+        .iter()
+        .map(|row| (row.at.agent, sum_of(row)))
+        .collect())
 }
 
 /// Returns the sum over an agent's own rows, from one of its `usage` rows.
@@ -251,7 +251,7 @@ fn nano_of(usd: &serde_json::Number) -> Option<u64> {
     fits.then_some(whole)
 }
 
-impl Engine {
+impl EngineReader {
     /// Returns the caps of the agent and its ancestors, the nearest first.
     ///
     /// Reads nothing for an agent that has neither.
@@ -275,7 +275,7 @@ impl Engine {
         }
         let family = FamilyTree::new(self.agents().await?);
         for cap in &mut caps {
-            cap.spent = self.spent(family.below(cap.agent)).await?;
+            cap.spent = spent(self.reader(), family.below(cap.agent)).await?;
         }
         Ok(caps)
     }

@@ -7,11 +7,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use ikigai_core::Settings;
-use ikigai_store::StoreError;
+use ikigai_store::{ReadLog, StoreError};
 use ikigai_tools::paths::Located;
 use ikigai_tools::{BadArguments, Place, paths};
 
-use crate::Engine;
+use crate::EngineReader;
 
 /// Size limit of a file. A larger one would fill the window of most models alone.
 const MOST_BYTES: u64 = 256 * 1024;
@@ -30,7 +30,11 @@ pub(crate) struct Document {
 impl Document {
     /// Reads a file by its name in a place, or returns an error message. Files hidden from tools
     /// are hidden here too: the model would see them.
-    pub(crate) async fn read(engine: &Engine, place: &Place, name: &str) -> Result<Self, String> {
+    pub(crate) async fn read(
+        engine: &EngineReader,
+        place: &Place,
+        name: &str,
+    ) -> Result<Self, String> {
         let located = paths::locate(place, name).map_err(|BadArguments(reason)| reason)?;
         let path = located.path.clone();
         let read = tokio::task::spawn_blocking(move || read_text(&located)).await;
@@ -45,7 +49,7 @@ impl Document {
     /// Pins are sent without a call that could be asked about, and a repository may bring
     /// `AGENTS.md` as a link to anything.
     pub(crate) async fn read_pinned(
-        engine: &Engine,
+        engine: &EngineReader,
         place: &Place,
         name: &str,
     ) -> Result<Self, String> {
@@ -57,6 +61,23 @@ impl Document {
         }
         Self::read(engine, place, name).await
     }
+}
+
+/// Returns the texts of pinned documents, by the hashes in the settings.
+pub(crate) async fn documents(
+    store: &dyn ReadLog,
+    settings: &Settings,
+) -> Result<BTreeMap<String, String>, StoreError> {
+    let mut documents = BTreeMap::new();
+    for pin in settings.pins.iter().flatten() {
+        let Some(hash) = &pin.hash else { continue };
+        let Ok(found) = hash.parse() else { continue };
+        if let Some(bytes) = store.blob(found).await? {
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            documents.insert(hash.clone(), text);
+        }
+    }
+    Ok(documents)
 }
 
 /// Returns true if links lead from a file out of its repository. Without a repository, its
@@ -107,25 +128,6 @@ pub(crate) fn size(bytes: usize) -> String {
         1 => "1 byte".to_owned(),
         ..1024 => format!("{bytes} bytes"),
         _ => format!("{}.{} KB", bytes / 1024, bytes % 1024 * 10 / 1024),
-    }
-}
-
-impl Engine {
-    /// Returns the texts of pinned documents, by the hashes in the settings.
-    pub(crate) async fn documents(
-        &self,
-        settings: &Settings,
-    ) -> Result<BTreeMap<String, String>, StoreError> {
-        let mut documents = BTreeMap::new();
-        for pin in settings.pins.iter().flatten() {
-            let Some(hash) = &pin.hash else { continue };
-            let Ok(found) = hash.parse() else { continue };
-            if let Some(bytes) = self.store.blob(found).await? {
-                let text = String::from_utf8_lossy(&bytes).into_owned();
-                documents.insert(hash.clone(), text);
-            }
-        }
-        Ok(documents)
     }
 }
 

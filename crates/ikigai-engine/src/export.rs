@@ -16,7 +16,7 @@ use ikigai_store::{Agent, AgentRecord};
 use thiserror::Error;
 use tokio::sync::mpsc;
 
-use crate::{Engine, EngineError, TurnFigures};
+use crate::{EngineError, EngineReader, TurnFigures};
 
 use page::Page;
 
@@ -92,7 +92,7 @@ impl From<ikigai_store::StoreError> for ExportError {
 /// Progress callback: rows done, and rows in total.
 pub type ExportProgress<'a> = &'a mut (dyn FnMut(u64, u64) + Send);
 
-impl Engine {
+impl EngineReader {
     /// Writes histories.
     pub async fn export(
         &self,
@@ -193,7 +193,7 @@ fn roots_of(agents: &[AgentRecord]) -> Vec<AgentId> {
 
 /// Export page under construction.
 struct Writing<'a> {
-    engine: &'a Engine,
+    engine: &'a EngineReader,
     page: &'a Page,
     format: Format,
     out: &'a mut (dyn Write + Send),

@@ -6,9 +6,9 @@ use ikigai_core::settings::Approve;
 use ikigai_core::{AgentId, AgentState, Event, Seq};
 use ikigai_tools::permission::{Grant, GrantKey};
 
-use crate::Engine;
+use crate::EngineReader;
 
-impl Engine {
+impl EngineReader {
     /// Returns the mode in force: the logged one, limited to grants made here.
     pub fn mode_in_force(&self, state: &AgentState) -> Approve {
         self.in_force(state).mode

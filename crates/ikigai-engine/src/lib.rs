@@ -38,7 +38,7 @@ mod window;
 pub use agent_names::NameCache;
 pub use context::{Context, ContextEstimate, ContextTurn};
 pub use cost::{Cap, Cost, CostBy, Share};
-pub use engine::Engine;
+pub use engine::{Engine, EngineReader};
 pub use environment::{CrashPoint, Environment, System};
 pub use error::EngineError;
 pub use family::{Branch, ForkWish, Forked, MergeOf};

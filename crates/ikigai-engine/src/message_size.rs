@@ -4,7 +4,7 @@ use ikigai_core::project::{Scale, estimate_tokens};
 use ikigai_core::{AgentId, Budget, Settings};
 use ikigai_store::Agent;
 
-use crate::{Engine, EngineError};
+use crate::{EngineError, EngineReader};
 
 /// Share of the budget that one message may have, in percent.
 const MESSAGE_PERCENT: u64 = 50;
@@ -23,7 +23,7 @@ pub(crate) fn check_message_size(
     Ok(())
 }
 
-impl Engine {
+impl EngineReader {
     /// Fails if a message is too long for an agent with these settings.
     ///
     /// Without a model there is no budget; the agent's next turn reports the missing model.

@@ -4,9 +4,9 @@ use ikigai_core::data::{self, AssistantData, ErrorData};
 use ikigai_core::project::assemble;
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::{AgentId, Direction, Kind, PageQuery, Request, Row, RowRef, Seq, Span};
-use ikigai_store::{Agent, StoreError, history};
+use ikigai_store::{Agent, ReadLog, StoreError, history};
 
-use crate::{Engine, EngineError};
+use crate::{EngineError, EngineReader};
 
 /// Rows read at a time.
 const PAGE_ROWS: usize = 64;
@@ -22,7 +22,7 @@ pub struct PastRequest {
     pub agent: AgentId,
 }
 
-impl Engine {
+impl EngineReader {
     /// Builds the agent's next request, without the message that the user has yet to send.
     pub async fn next_request(&self, agent: AgentId) -> Result<Request, EngineError> {
         let agent = Agent::restore(self.reader(), agent).await?;
@@ -34,7 +34,7 @@ impl Engine {
     /// Settings, documents and prompt are those of that time. Tool descriptions are not stored, so
     /// they are today's.
     pub async fn request_at(&self, at: RowRef) -> Result<PastRequest, EngineError> {
-        let moment = self.moment_of(at).await?;
+        let moment = moment_of(self.reader(), at).await?;
         let agent = Agent::restore_at(self.reader(), moment).await?;
         self.request_of(agent).await
     }
@@ -56,53 +56,57 @@ impl Engine {
             choice,
         })
     }
+}
 
-    /// Finds the last row of the log at the time of the request.
-    async fn moment_of(&self, at: RowRef) -> Result<RowRef, EngineError> {
-        let found = history::row_at(self.reader(), at).await?;
-        let row = found.ok_or(EngineError::NoSuchRow(at))?;
-        match response_of(&row) {
-            Some(response) => self.before_response(at, response).await,
-            None => self.before_next_answer(at).await,
-        }
-        .map_err(EngineError::from)
+/// Finds the last row of the log at the time of the request.
+async fn moment_of(store: &dyn ReadLog, at: RowRef) -> Result<RowRef, EngineError> {
+    let found = history::row_at(store, at).await?;
+    let row = found.ok_or(EngineError::NoSuchRow(at))?;
+    match response_of(&row) {
+        Some(response) => before_response(store, at, response).await,
+        None => before_next_answer(store, at).await,
     }
+    .map_err(EngineError::from)
+}
 
-    async fn before_response(&self, at: RowRef, response: u64) -> Result<RowRef, StoreError> {
-        let mut first = at;
-        while first.seq > Seq(1) {
-            let before = RowRef::new(at.agent, first.seq.before());
-            let row = history::row_at(self.reader(), before).await?;
-            if row.as_ref().and_then(response_of) != Some(response) {
-                break;
-            }
-            first = before;
+async fn before_response(
+    store: &dyn ReadLog,
+    at: RowRef,
+    response: u64,
+) -> Result<RowRef, StoreError> {
+    let mut first = at;
+    while first.seq > Seq(1) {
+        let before = RowRef::new(at.agent, first.seq.before());
+        let row = history::row_at(store, before).await?;
+        if row.as_ref().and_then(response_of) != Some(response) {
+            break;
         }
-        Ok(RowRef::new(at.agent, first.seq.before()))
+        first = before;
     }
+    Ok(RowRef::new(at.agent, first.seq.before()))
+}
 
-    async fn before_next_answer(&self, at: RowRef) -> Result<RowRef, StoreError> {
-        let mut last = at;
-        loop {
-            let span = Span {
-                from: last.seq.next(),
-                ..Span::whole(at.agent)
-            };
-            let query = PageQuery {
-                span,
-                direction: Direction::Forwards,
-                limit: PAGE_ROWS,
-            };
-            let rows = self.store.page(query).await?;
-            for row in &rows {
-                if ends_the_wait(row) {
-                    return Ok(last);
-                }
-                last = row.at;
-            }
-            if rows.len() < PAGE_ROWS {
+async fn before_next_answer(store: &dyn ReadLog, at: RowRef) -> Result<RowRef, StoreError> {
+    let mut last = at;
+    loop {
+        let span = Span {
+            from: last.seq.next(),
+            ..Span::whole(at.agent)
+        };
+        let query = PageQuery {
+            span,
+            direction: Direction::Forwards,
+            limit: PAGE_ROWS,
+        };
+        let rows = store.page(query).await?;
+        for row in &rows {
+            if ends_the_wait(row) {
                 return Ok(last);
             }
+            last = row.at;
+        }
+        if rows.len() < PAGE_ROWS {
+            return Ok(last);
         }
     }
 }

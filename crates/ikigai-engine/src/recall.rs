@@ -10,7 +10,7 @@ use ikigai_tools::builtin::list;
 use ikigai_tools::{Given, Need, Stale};
 
 use crate::figures::since;
-use crate::{Engine, EngineError};
+use crate::{EngineError, EngineReader};
 
 /// Rows searched along the path; older rows have long left the requests.
 const LOOK_BACK_ROWS: usize = 4096;
@@ -22,97 +22,97 @@ const PAGE_ROWS: usize = 512;
 const OTHERS_ROWS: usize = 256;
 const MOST_OTHERS: usize = 64;
 
-impl Engine {
-    /// Finds the facts that a call needs.
-    pub(crate) async fn given(&self, agent: &Agent, needs: &[Need]) -> Result<Given, EngineError> {
-        let mut given = Given::default();
-        for need in needs {
-            match need {
-                Need::File(path) => {
-                    given.file = self
-                        .newest_result(agent, |result| hash_in(result, path))
-                        .await?;
-                }
-                Need::List => given.list = self.newest_result(agent, list_in).await?,
-                Need::Blob(hash) => {
-                    given.blob = match hash.parse() {
-                        Ok(hash) => self.store.blob(hash).await?,
-                        Err(_) => None,
-                    };
-                }
+/// Finds the facts that a call needs.
+pub(crate) async fn given(
+    engine: &EngineReader,
+    agent: &Agent,
+    needs: &[Need],
+) -> Result<Given, EngineError> {
+    let mut given = Given::default();
+    for need in needs {
+        match need {
+            Need::File(path) => {
+                given.file = newest_result(engine, agent, |result| hash_in(result, path)).await?;
             }
-        }
-        Ok(given)
-    }
-
-    /// Returns the first result of `find` on the path's tool results, newest first.
-    async fn newest_result<T>(
-        &self,
-        agent: &Agent,
-        find: impl Fn(&ToolResultData) -> Option<T>,
-    ) -> Result<Option<T>, StoreError> {
-        // A copy, so that the sent view does not grow; rows are shared.
-        let mut agent = agent.clone();
-        let mut looked = 0;
-        loop {
-            let entries = agent.view.entries();
-            let unseen = entries.iter().rev().skip(looked);
-            if let Some(found) = unseen
-                .filter_map(result_of)
-                .find_map(|result| find(&result))
-            {
-                return Ok(Some(found));
-            }
-            looked = entries.len();
-            if looked >= LOOK_BACK_ROWS || !agent.lengthen(self.reader(), PAGE_ROWS).await? {
-                return Ok(None);
+            Need::List => given.list = newest_result(engine, agent, list_in).await?,
+            Need::Blob(hash) => {
+                given.blob = match hash.parse() {
+                    Ok(hash) => engine.store.blob(hash).await?,
+                    Err(_) => None,
+                };
             }
         }
     }
+    Ok(given)
+}
 
-    /// Finds the agent that wrote a file's current contents: `fix-lexer #31, 12 s ago`.
-    pub(crate) async fn who_changed(
-        &self,
-        own: AgentId,
-        stale: &Stale,
-    ) -> Result<Option<String>, EngineError> {
-        let mut others = self.store.agents(None).await?;
-        others.retain(|other| other.id != own);
-        others.sort_by_key(|other| std::cmp::Reverse(other.touched_at));
-        for other in others.iter().take(MOST_OTHERS) {
-            if let Some((row, at)) = self.written_by(other, stale).await? {
-                let ago = since(at, self.environment.now());
-                return Ok(Some(format!("{} #{}, {ago} ago", other.name, row.seq)));
-            }
+/// Returns the first result of `find` on the path's tool results, newest first.
+async fn newest_result<T>(
+    engine: &EngineReader,
+    agent: &Agent,
+    find: impl Fn(&ToolResultData) -> Option<T>,
+) -> Result<Option<T>, StoreError> {
+    // A copy, so that the sent view does not grow; rows are shared.
+    let mut agent = agent.clone();
+    let mut looked = 0;
+    loop {
+        let entries = agent.view.entries();
+        let unseen = entries.iter().rev().skip(looked);
+        if let Some(found) = unseen
+            .filter_map(result_of)
+            .find_map(|result| find(&result))
+        {
+            return Ok(Some(found));
         }
-        Ok(None)
+        looked = entries.len();
+        if looked >= LOOK_BACK_ROWS || !agent.lengthen(engine.reader(), PAGE_ROWS).await? {
+            return Ok(None);
+        }
     }
+}
 
-    async fn written_by(
-        &self,
-        other: &AgentRecord,
-        stale: &Stale,
-    ) -> Result<Option<(RowRef, Micros)>, StoreError> {
-        let query = PageQuery {
-            span: Span::new(other.id, Seq(1), other.head),
-            direction: Direction::Backwards,
-            limit: OTHERS_ROWS,
-        };
-        let rows = self.store.page(query).await?;
-        let wrote = rows.iter().find(|row| {
-            row.kind.read_as() == Some(Kind::ToolResult)
-                && data::read::<ToolResultData>(row.data.as_deref())
-                    .files
-                    .is_some_and(|files| {
-                        files.iter().any(|file| {
-                            file.wrote == Some(true)
-                                && file.path.as_deref() == Some(&stale.path)
-                                && file.hash.as_deref() == Some(&stale.hash)
-                        })
+/// Finds the agent that wrote a file's current contents: `fix-lexer #31, 12 s ago`.
+pub(crate) async fn who_changed(
+    engine: &EngineReader,
+    own: AgentId,
+    stale: &Stale,
+) -> Result<Option<String>, EngineError> {
+    let mut others = engine.store.agents(None).await?;
+    others.retain(|other| other.id != own);
+    others.sort_by_key(|other| std::cmp::Reverse(other.touched_at));
+    for other in others.iter().take(MOST_OTHERS) {
+        if let Some((row, at)) = written_by(engine, other, stale).await? {
+            let ago = since(at, engine.environment.now());
+            return Ok(Some(format!("{} #{}, {ago} ago", other.name, row.seq)));
+        }
+    }
+    Ok(None)
+}
+
+async fn written_by(
+    engine: &EngineReader,
+    other: &AgentRecord,
+    stale: &Stale,
+) -> Result<Option<(RowRef, Micros)>, StoreError> {
+    let query = PageQuery {
+        span: Span::new(other.id, Seq(1), other.head),
+        direction: Direction::Backwards,
+        limit: OTHERS_ROWS,
+    };
+    let rows = engine.store.page(query).await?;
+    let wrote = rows.iter().find(|row| {
+        row.kind.read_as() == Some(Kind::ToolResult)
+            && data::read::<ToolResultData>(row.data.as_deref())
+                .files
+                .is_some_and(|files| {
+                    files.iter().any(|file| {
+                        file.wrote == Some(true)
+                            && file.path.as_deref() == Some(&stale.path)
+                            && file.hash.as_deref() == Some(&stale.hash)
                     })
-        });
-        Ok(wrote.map(|row| (row.at, row.created_at)))
-    }
+                })
+    });
+    Ok(wrote.map(|row| (row.at, row.created_at)))
 }
 
 fn result_of(entry: &Entry) -> Option<ToolResultData> {

@@ -8,7 +8,7 @@ use std::path::Path;
 use ikigai_core::{AgentId, RowRef, SessionId};
 use ikigai_store::{AgentRecord, Hit, SearchPage, SearchQuery, SortOrder, Status};
 
-use crate::{Engine, EngineError};
+use crate::{EngineError, EngineReader};
 
 pub use ikigai_store::SearchCursor;
 pub use query_syntax::SYNTAX;
@@ -73,7 +73,7 @@ impl Named {
     }
 }
 
-impl Engine {
+impl EngineReader {
     /// Searches the log for a typed query.
     /// A query has words, `"several words"`, `begin*`, and filters: `agent:`, `kind:`, `model:`,
     /// `before:`, `after:`, `path:`. The inner error describes a mistake in it.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use ikigai_core::{Micros, SessionId};
 use ikigai_store::{AgentRecord, SessionRecord, Status};
 
-use crate::{Engine, EngineError};
+use crate::{EngineError, EngineReader};
 
 /// Session with its agents' data.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct SessionEntry {
     pub touched_at: Micros,
 }
 
-impl Engine {
+impl EngineReader {
     /// Returns all sessions, the last used one first.
     pub async fn session_entries(&self) -> Result<Vec<SessionEntry>, EngineError> {
         let sessions = self.sessions().await?.into_iter();

@@ -142,7 +142,7 @@ async fn fork_typed(
         have_work: !line.prompts.is_empty(),
     };
     for wish in wishes(engine, &mut agent, &line).await? {
-        let child = match engine.fork_held_ledger(held.id, &wish, starter).await {
+        let child = match crate::family::fork_held_ledger(engine, held.id, &wish, starter).await {
             Ok(child) => child,
             Err(error) => return Err(no_room(error, &forked.output)),
         };

@@ -11,7 +11,7 @@ use super::rows::{name_of, typed_in};
 use super::{Command, Group, Reply, Shows, Takes, Trouble, Typed};
 use crate::figures::shortened;
 use crate::ledger::Ledger;
-use crate::{Engine, EngineError, NameCache, Worker};
+use crate::{EngineError, EngineReader, NameCache, Worker};
 
 /// Default and maximum number of rows; the output is stored.
 const SHOWN_ROWS: usize = 100;
@@ -78,7 +78,7 @@ async fn history(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
 
 /// Returns the newest rows of an agent, newest first.
 async fn newest(
-    engine: &Engine,
+    engine: &EngineReader,
     agent: AgentId,
     head: Seq,
     limit: usize,
@@ -91,7 +91,7 @@ async fn newest(
     Ok(engine.reader().page(query).await?)
 }
 
-impl Engine {
+impl EngineReader {
     /// Returns the lines that the user typed to an agent, newest first, from its rows. Messages,
     /// commands and shell commands, without repetitions in a row.
     pub async fn input_history(

@@ -3,6 +3,7 @@
 mod toolset;
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ikigai_core::project::ContextLimits;
@@ -24,32 +25,46 @@ use crate::tools::{Safety, Tools, Toolset};
 /// The shortest prefix of an id that names an agent.
 const SHORTEST_PREFIX: usize = 4;
 
-/// All agents of one store.
+/// All agents of one store. Reads through its [`EngineReader`].
 #[derive(Clone)]
 pub struct Engine {
-    pub(crate) store: Arc<dyn ReadLog>,
+    pub(crate) reader: EngineReader,
     /// Writes to the store. Only the ledger uses it.
     pub(crate) log: Arc<dyn Log>,
+    /// Shares of the budget at which conversations are shortened.
+    pub(crate) context_limits: ContextLimits,
+    pub(crate) limits: Limits,
+    pub(crate) crowd: AgentLimits,
+    pub(crate) hub: Arc<Hub>,
+    /// Handling at start of turns that stopped in the middle.
+    pub(crate) resume: Resume,
+}
+
+/// The part of an engine that reads: it has no log to write to.
+#[derive(Clone)]
+pub struct EngineReader {
+    pub(crate) store: Arc<dyn ReadLog>,
     pub(crate) environment: Arc<dyn Environment>,
     pub(crate) models: Arc<dyn Models>,
     /// A smaller window than the model's, if the user wants one.
     pub(crate) window_tokens: Option<u64>,
-    /// Shares of the budget at which conversations are shortened.
-    pub(crate) context_limits: ContextLimits,
     pub(crate) tools: Arc<dyn Tools>,
     pub(crate) safety: Safety,
-    pub(crate) limits: Limits,
-    pub(crate) crowd: AgentLimits,
-    pub(crate) hub: Arc<Hub>,
-    /// What is done at start with turns that stopped in the middle.
-    pub(crate) resume: Resume,
     /// Windows that servers turned out to have, by provider and model, where that is less than
-    /// they were thought to have.
+    /// their description states.
     pub(crate) smaller_windows: Arc<Mutex<HashMap<(String, String), u64>>>,
-    /// What was counted of paths.
+    /// Message counts of paths.
     pub(crate) counted: Arc<MessageCounts>,
-    /// Whether processes can be confined here, once that is known.
+    /// Sandbox of this machine, once it is known.
     pub(crate) confines: Arc<OnceCell<Sandbox>>,
+}
+
+impl Deref for Engine {
+    type Target = EngineReader;
+
+    fn deref(&self) -> &EngineReader {
+        &self.reader
+    }
 }
 
 impl Engine {
@@ -60,32 +75,34 @@ impl Engine {
         models: Arc<dyn Models>,
     ) -> Self {
         Self {
-            store: store.clone(),
+            reader: EngineReader {
+                store: store.clone(),
+                environment,
+                models,
+                window_tokens: None,
+                tools: Arc::new(Vec::new()),
+                safety: Safety::default(),
+                smaller_windows: Arc::default(),
+                counted: Arc::default(),
+                confines: Arc::default(),
+            },
             log: store,
-            environment,
-            models,
-            window_tokens: None,
             context_limits: ContextLimits {
                 summarise_above: None,
                 ..ContextLimits::default()
             },
-            tools: Arc::new(Vec::new()),
-            safety: Safety::default(),
             limits: Limits::default(),
             crowd: AgentLimits::default(),
             hub: Arc::new(Hub::new(AgentLimits::default().requests)),
             resume: Resume::default(),
-            smaller_windows: Arc::default(),
-            counted: Arc::default(),
-            confines: Arc::default(),
         }
     }
 
     /// Gives agents tools, within these bounds.
     #[must_use]
     pub fn with_tools(mut self, tools: Arc<dyn Tools>, safety: Safety) -> Self {
-        self.tools = tools;
-        self.safety = safety;
+        self.reader.tools = tools;
+        self.reader.safety = safety;
         self
     }
 
@@ -99,7 +116,7 @@ impl Engine {
     /// Keeps requests below this many tokens.
     #[must_use]
     pub fn with_window_tokens(mut self, tokens: Option<u64>) -> Self {
-        self.window_tokens = tokens;
+        self.reader.window_tokens = tokens;
         self
     }
 
@@ -156,11 +173,6 @@ impl Engine {
         self.hub.typed_key(provider)
     }
 
-    /// Looks for a model server on this machine: its name, and a model as it is typed.
-    pub async fn find_local(&self) -> Option<(&'static str, String)> {
-        self.models.find_local().await
-    }
-
     /// Says something to an agent of this process that has no front end of its own; `false` if
     /// there is none such.
     pub fn tell(&self, agent: AgentId, request: UserRequest) -> bool {
@@ -172,6 +184,13 @@ impl Engine {
     pub fn tell_waiting(&self, agent: AgentId, request: UserRequest) -> bool {
         let ear = self.hub.ear_of(agent);
         ear.is_some_and(|ear| ear.blocking_send(request).is_ok())
+    }
+}
+
+impl EngineReader {
+    /// Looks for a model server on this machine: its name, and a model as it is typed.
+    pub async fn find_local(&self) -> Option<(&'static str, String)> {
+        self.models.find_local().await
     }
 
     /// All agents, in the order in which they were made.

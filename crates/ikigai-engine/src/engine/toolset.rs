@@ -6,11 +6,11 @@ use ikigai_core::{EffectClass, Settings};
 use ikigai_tools::permission::{Decision, Grant, Permissions, Sandbox, decide};
 use ikigai_tools::{Confinement, Place, Prepared, sandbox};
 
-use crate::Engine;
+use crate::EngineReader;
 use crate::agent_tools::AgentTool;
 use crate::tools::{Freedom, Toolset};
 
-impl Engine {
+impl EngineReader {
     /// The tools under these settings.
     pub(crate) async fn toolset(&self, settings: &Settings) -> Toolset {
         let workdir = PathBuf::from(settings.workdir.as_deref().unwrap_or("/"));

@@ -18,7 +18,7 @@ use crate::calls::OpenCall;
 use crate::environment::{CrashPoint, draw_agent};
 use crate::frontend::{AgentJob, FrontEnd};
 use crate::ledger::{Beside, CommitPlan, Ledger, Starter};
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, EngineReader};
 
 /// Number of a prompt's first words in a name.
 const NAME_WORDS: usize = 3;
@@ -58,15 +58,11 @@ impl Family<'_> {
         told: impl Fn(&Forked) -> Vec<Event>,
         mut front: Option<&mut FrontEnd<'_>>,
     ) -> Result<(Forked, Vec<Row>), EngineError> {
-        let parent = self
-            .ledger
-            .engine
-            .with_room(self.ledger.agent.state.agent())
-            .await?;
+        let parent = with_room(&self.ledger.engine, self.ledger.agent.state.agent()).await?;
         let child = draw_agent(&*self.ledger.engine.environment);
         let mut taken: Vec<String> = Vec::new();
         loop {
-            let forked = self.ledger.engine.christen(child, wish, &taken).await?;
+            let forked = christen(&self.ledger.engine, child, wish, &taken).await?;
             let front = front.as_deref_mut();
             match self.commit_fork(wish, &parent, &forked, &told, front).await {
                 Ok(rows) => return Ok((forked, rows)),
@@ -88,10 +84,7 @@ impl Family<'_> {
         // The fork point is the newest applied row. A row that another process appends meanwhile is
         // a kill or a fork, which does not concern the child.
         let state = &self.ledger.agent.state;
-        let rows = self
-            .ledger
-            .engine
-            .fork_rows(state, &parent.name, wish, forked);
+        let rows = fork_rows(&self.ledger.engine, state, &parent.name, wish, forked);
         let events = [rows.parent.clone()].into_iter().chain(told(forked));
         let events = events.collect();
         let now = self.ledger.engine.environment.now();
@@ -188,92 +181,92 @@ impl Family<'_> {
     }
 }
 
-impl Engine {
-    /// Creates a child of an agent of any process, and opens it.
-    /// The parent's row is appended without its lease, so its holder continues undisturbed; this
-    /// process gets the child's lease.
-    pub(crate) async fn fork_held_ledger(
-        &self,
-        parent: AgentId,
-        wish: &ForkWish,
-        starter: Starter,
-    ) -> Result<Ledger, EngineError> {
-        let parent = self.with_room(parent).await?;
-        if parent.status != Status::Running {
-            return Err(EngineError::Dead(parent.name));
-        }
-        let agent = Agent::restore(self.reader(), parent.id).await?;
-        let child = draw_agent(&*self.environment);
-        let mut taken = Vec::new();
-        loop {
-            let forked = self.christen(child, wish, &taken).await?;
-            let now = self.environment.now();
-            let rows = self.fork_rows(&agent.state, &parent.name, wish, &forked);
-            let told = rows.parent.clone().into_row(parent.id, now);
-            let born = newborn(&parent, &forked, rows, now);
-            let free = HeadClaim {
-                agent: parent.id,
-                lease: None,
-            };
-            let batch = Batch {
-                heads: [free].into_iter().chain(born.heads).collect(),
-                rows: [told].into_iter().chain(born.rows).collect(),
-                with: born.with,
-            };
-            match self.commit_without_lease(batch).await {
-                Ok(_) => break,
-                Err(CommitError::NameTaken(name)) => taken.push(name),
-                // No other process creates a child with this id.
-                Err(CommitError::Unknown(_)) if self.store.agent(child).await?.is_some() => break,
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ledger::begin(self.clone(), child, Epoch(1), starter).await
+/// Creates a child of an agent of any process, and opens it.
+/// The parent's row is appended without its lease, so its holder continues undisturbed; this
+/// process gets the child's lease.
+pub(crate) async fn fork_held_ledger(
+    engine: &Engine,
+    parent: AgentId,
+    wish: &ForkWish,
+    starter: Starter,
+) -> Result<Ledger, EngineError> {
+    let parent = with_room(engine, parent).await?;
+    if parent.status != Status::Running {
+        return Err(EngineError::Dead(parent.name));
     }
-
-    /// Builds the rows of a fork, with the parent's grants in force.
-    fn fork_rows(
-        &self,
-        parent: &AgentState,
-        parent_name: &str,
-        wish: &ForkWish,
-        forked: &Forked,
-    ) -> ForkEvents {
-        let mut rows = fork_events(parent, parent_name, wish.order(forked));
-        self.grant_to_child(parent, forked.id, &mut rows);
-        rows
-    }
-
-    /// Reads the parent; fails if it may have no more children.
-    async fn with_room(&self, parent: AgentId) -> Result<AgentRecord, EngineError> {
-        let most = self.crowd;
-        let nobody = || EngineError::NoSuchAgent(parent.to_string());
-        let kin = self.store.ancestry(parent, most.family).await?;
-        let kin = kin.ok_or_else(nobody)?;
-        if kin.ancestors.len() >= most.depth {
-            return Err(EngineError::TooDeep(most.depth));
+    let agent = Agent::restore(engine.reader(), parent.id).await?;
+    let child = draw_agent(&*engine.environment);
+    let mut taken = Vec::new();
+    loop {
+        let forked = christen(engine, child, wish, &taken).await?;
+        let now = engine.environment.now();
+        let rows = fork_rows(engine, &agent.state, &parent.name, wish, &forked);
+        let told = rows.parent.clone().into_row(parent.id, now);
+        let born = newborn(&parent, &forked, rows, now);
+        let free = HeadClaim {
+            agent: parent.id,
+            lease: None,
+        };
+        let batch = Batch {
+            heads: [free].into_iter().chain(born.heads).collect(),
+            rows: [told].into_iter().chain(born.rows).collect(),
+            with: born.with,
+        };
+        match engine.commit_without_lease(batch).await {
+            Ok(_) => break,
+            Err(CommitError::NameTaken(name)) => taken.push(name),
+            // No other process creates a child with this id.
+            Err(CommitError::Unknown(_)) if engine.store.agent(child).await?.is_some() => break,
+            Err(error) => return Err(error.into()),
         }
-        if kin.children >= most.children {
-            return Err(EngineError::TooManyChildren(most.children));
-        }
-        if kin.family >= most.family {
-            return Err(EngineError::TooManyAgents(most.family));
-        }
-        self.store.agent(parent).await?.ok_or_else(nobody)
     }
+    Ledger::begin(engine.clone(), child, Epoch(1), starter).await
+}
 
-    async fn christen(
-        &self,
-        child: AgentId,
-        wish: &ForkWish,
-        taken: &[String],
-    ) -> Result<Forked, EngineError> {
-        Ok(Forked {
-            id: child,
-            name: self.free_name(&wished_name(wish), taken).await?,
-        })
+/// Builds the rows of a fork, with the parent's grants in force.
+fn fork_rows(
+    engine: &Engine,
+    parent: &AgentState,
+    parent_name: &str,
+    wish: &ForkWish,
+    forked: &Forked,
+) -> ForkEvents {
+    let mut rows = fork_events(parent, parent_name, wish.order(forked));
+    engine.grant_to_child(parent, forked.id, &mut rows);
+    rows
+}
+
+/// Reads the parent; fails if it may have no more children.
+async fn with_room(engine: &Engine, parent: AgentId) -> Result<AgentRecord, EngineError> {
+    let most = engine.crowd;
+    let nobody = || EngineError::NoSuchAgent(parent.to_string());
+    let kin = engine.store.ancestry(parent, most.family).await?;
+    let kin = kin.ok_or_else(nobody)?;
+    if kin.ancestors.len() >= most.depth {
+        return Err(EngineError::TooDeep(most.depth));
     }
+    if kin.children >= most.children {
+        return Err(EngineError::TooManyChildren(most.children));
+    }
+    if kin.family >= most.family {
+        return Err(EngineError::TooManyAgents(most.family));
+    }
+    engine.store.agent(parent).await?.ok_or_else(nobody)
+}
 
+async fn christen(
+    engine: &Engine,
+    child: AgentId,
+    wish: &ForkWish,
+    taken: &[String],
+) -> Result<Forked, EngineError> {
+    Ok(Forked {
+        id: child,
+        name: engine.free_name(&wished_name(wish), taken).await?,
+    })
+}
+
+impl EngineReader {
     /// Finds a name that no living agent has and that is not in `taken`.
     pub(crate) async fn free_name(
         &self,

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use ikigai_core::data::{self, UserData};
 use ikigai_core::view::Entry;
 use ikigai_core::{AgentId, Kind, Micros, RowRef, Seq};
-use ikigai_store::{Agent, AgentRecord};
+use ikigai_store::{Agent, AgentRecord, ReadLog};
 
 use crate::frontend::MergePreview;
 use crate::ledger::Tally;
 use crate::rewind_effects::Departure;
-use crate::{Engine, EngineError};
+use crate::{EngineError, EngineReader};
 
 /// Rows read per query.
 const PAGE_ROWS: usize = 256;
@@ -30,7 +30,7 @@ pub enum MergeOf {
     Turns,
 }
 
-impl Engine {
+impl EngineReader {
     /// Computes a merge of an agent into its parent; none if there is nothing new.
     /// Stores nothing and sends no request.
     pub async fn merge_preview(
@@ -39,7 +39,7 @@ impl Engine {
         what: MergeOf,
     ) -> Result<Option<MergePreview>, EngineError> {
         let merged = match child.parent {
-            Some(parent) => self.merged_into(parent, child.created_at).await?,
+            Some(parent) => merged_into(self.reader(), parent, child.created_at).await?,
             None => HashMap::new(),
         };
         let after = merged.get(&child.id).copied().unwrap_or(Seq(0));
@@ -68,36 +68,36 @@ impl Engine {
             child: child.clone(),
         }))
     }
+}
 
-    /// Returns the last merged row of each child, from the agent's path since `since`.
-    pub(crate) async fn merged_into(
-        &self,
-        parent: AgentId,
-        since: Micros,
-    ) -> Result<HashMap<AgentId, Seq>, EngineError> {
-        let mut agent = Agent::restore(self.reader(), parent).await?;
-        loop {
-            let entries = agent.view.entries();
-            let is_old = |entry: &Entry| entry.row.created_at < since;
-            let reached = entries.front().is_some_and(is_old) || entries.len() >= MOST_ROWS;
-            if reached || !agent.lengthen(self.reader(), PAGE_ROWS).await? {
-                break;
-            }
+/// Returns the last merged row of each child, from the agent's path since `since`.
+pub(crate) async fn merged_into(
+    store: &dyn ReadLog,
+    parent: AgentId,
+    since: Micros,
+) -> Result<HashMap<AgentId, Seq>, EngineError> {
+    let mut agent = Agent::restore(store, parent).await?;
+    loop {
+        let entries = agent.view.entries();
+        let is_old = |entry: &Entry| entry.row.created_at < since;
+        let reached = entries.front().is_some_and(is_old) || entries.len() >= MOST_ROWS;
+        if reached || !agent.lengthen(store, PAGE_ROWS).await? {
+            break;
         }
-        let mut merged = HashMap::new();
-        for entry in agent.view.entries() {
-            if entry.kind() != Some(Kind::User) {
-                continue;
-            }
-            let user: UserData = data::read(entry.row.data.as_deref());
-            if let Some(merge) = user.merge
-                && let (Some(child), Some(to)) = (merge.agent, merge.to)
-            {
-                merged.insert(child, to);
-            }
-        }
-        Ok(merged)
     }
+    let mut merged = HashMap::new();
+    for entry in agent.view.entries() {
+        if entry.kind() != Some(Kind::User) {
+            continue;
+        }
+        let user: UserData = data::read(entry.row.data.as_deref());
+        if let Some(merge) = user.merge
+            && let (Some(child), Some(to)) = (merge.agent, merge.to)
+        {
+            merged.insert(child, to);
+        }
+    }
+    Ok(merged)
 }
 
 fn answer_in(entry: &Entry) -> Option<String> {

@@ -24,6 +24,7 @@ use crate::calls::{Came, OpenCall};
 use crate::frontend::{FrontEnd, Stop};
 use crate::ledger::{CommitPlan, Ledger};
 
+pub(crate) use fork::fork_held_ledger;
 pub use fork::{ForkWish, Forked};
 pub(crate) use mail::{check_mail, shown_mail};
 pub use merge::MergeOf;

@@ -13,7 +13,7 @@ use crate::agent_tools::RecallArguments;
 use crate::calls::{Came, OpenCall};
 use crate::figures::since;
 use crate::frontend::FrontEnd;
-use crate::ledger::CommitPlan;
+use crate::ledger::{CommitPlan, Ledger};
 use crate::search::{SearchOptions, SearchResults};
 use ikigai_store::SortOrder;
 
@@ -42,7 +42,7 @@ impl Family<'_> {
             Ok(found) => found,
             Err(reason) => return Ok(Err(reason)),
         };
-        let result = call.result(self.told(&found), Verdict::Ran);
+        let result = call.result(list_hits(self.ledger, &found), Verdict::Ran);
         let rows = self
             .ledger
             .commit(CommitPlan::events(vec![result]).waiting(front))
@@ -90,38 +90,39 @@ impl Family<'_> {
         let record = record.ok_or_else(|| EngineError::NoSuchAgent(own.to_string()))?;
         Ok(record.session)
     }
+}
 
-    fn told(&self, found: &SearchResults) -> Came {
-        let now = self.ledger.engine.environment.now();
-        let mut text = String::new();
-        for named in &found.hits {
-            let hit = &named.hit;
-            let name = named.reference(Some(self.ledger.agent.state.agent()));
-            let ago = since(hit.created_at, now);
-            let _ = writeln!(
-                text,
-                "{name} ({}, {ago} ago): {}",
-                hit.kind, hit.snippet.text
-            );
-        }
-        if found.hits.is_empty() {
-            text.push_str(
-                "Nothing was found. Fewer or other words may help; `begin*` finds longer ones.\n",
-            );
-        }
-        if found.next.is_some() {
-            text.push_str("There is more; further words narrow it.\n");
-        }
-        for note in &found.notes {
-            let _ = writeln!(text, "Note: {note}.");
-        }
-        let shown = match found.hits.len() {
-            1 => "1 row".to_owned(),
-            rows => format!("{rows} rows"),
-        };
-        Came {
-            shown: Some(shown),
-            ..done(text.trim_end())
-        }
+/// Lists the hits for the model.
+fn list_hits(ledger: &Ledger, found: &SearchResults) -> Came {
+    let now = ledger.engine.environment.now();
+    let mut text = String::new();
+    for named in &found.hits {
+        let hit = &named.hit;
+        let name = named.reference(Some(ledger.agent.state.agent()));
+        let ago = since(hit.created_at, now);
+        let _ = writeln!(
+            text,
+            "{name} ({}, {ago} ago): {}",
+            hit.kind, hit.snippet.text
+        );
+    }
+    if found.hits.is_empty() {
+        text.push_str(
+            "Nothing was found. Fewer or other words may help; `begin*` finds longer ones.\n",
+        );
+    }
+    if found.next.is_some() {
+        text.push_str("There is more; further words narrow it.\n");
+    }
+    for note in &found.notes {
+        let _ = writeln!(text, "Note: {note}.");
+    }
+    let shown = match found.hits.len() {
+        1 => "1 row".to_owned(),
+        rows => format!("{rows} rows"),
+    };
+    Came {
+        shown: Some(shown),
+        ..done(text.trim_end())
     }
 }

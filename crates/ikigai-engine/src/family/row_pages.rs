@@ -3,7 +3,7 @@
 use ikigai_core::data::{self, ToolResultData, Verdict};
 use ikigai_core::project::prefix_within;
 use ikigai_core::{Kind, Row, RowRef, Seq};
-use ikigai_store::history;
+use ikigai_store::{ReadLog, StoreError, history};
 use ikigai_tools::output::{OutputLimit, clean};
 
 use super::{Deal, Dealt, Family, done};
@@ -55,7 +55,7 @@ impl Family<'_> {
         let Some(row) = history::row_at(self.ledger.engine.reader(), at).await? else {
             return Ok(Err(format!("there is no row {name}")));
         };
-        let text = self.whole_text(&row).await?;
+        let text = whole_text(self.ledger.engine.reader(), &row).await?;
         let size = self.result_size;
         let bytes = size.bytes.saturating_sub(HEADING_BYTES);
         let tokens = size.tokens.saturating_sub(HEADING_BYTES as u64);
@@ -108,22 +108,22 @@ impl Family<'_> {
         };
         Ok(Some(RowRef::new(agent, seq)))
     }
+}
 
-    /// Returns the full text of a row; of a tool result the whole stored output.
-    async fn whole_text(&self, row: &Row) -> Result<String, EngineError> {
-        if row.kind.read_as() == Some(Kind::ToolResult) {
-            let result: ToolResultData = data::read(row.data.as_deref());
-            let hash = result.blob.and_then(|blob| blob.hash);
-            if let Some(hash) = hash.and_then(|hash| hash.parse().ok())
-                && let Some(bytes) = self.ledger.engine.store.blob(hash).await?
-            {
-                return Ok(clean(&bytes));
-            }
-            return Ok(result.output.unwrap_or_default());
+/// Returns the full text of a row; of a tool result the whole stored output.
+async fn whole_text(store: &dyn ReadLog, row: &Row) -> Result<String, StoreError> {
+    if row.kind.read_as() == Some(Kind::ToolResult) {
+        let result: ToolResultData = data::read(row.data.as_deref());
+        let hash = result.blob.and_then(|blob| blob.hash);
+        if let Some(hash) = hash.and_then(|hash| hash.parse().ok())
+            && let Some(bytes) = store.blob(hash).await?
+        {
+            return Ok(clean(&bytes));
         }
-        let text = row.content.clone().or_else(|| row.data.clone());
-        Ok(text.unwrap_or_default())
+        return Ok(result.output.unwrap_or_default());
     }
+    let text = row.content.clone().or_else(|| row.data.clone());
+    Ok(text.unwrap_or_default())
 }
 
 /// Splits a text into pages of at most `most` bytes, at line ends if possible.

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use ikigai_core::{AgentId, Micros};
 use ikigai_store::{AgentRecord, Status};
 
+use super::merge::merged_into;
 use crate::figures::since;
 use crate::frontend::TurnEnd;
 use crate::{Engine, EngineError};
@@ -137,7 +138,7 @@ impl Engine {
         }
         let mut merged = HashMap::new();
         for (parent, since) in since {
-            merged.extend(self.merged_into(parent, since).await?);
+            merged.extend(merged_into(self.reader(), parent, since).await?);
         }
         for branch in tree.iter_mut().filter(|branch| branch.may_be_merged()) {
             let upto = merged.get(&branch.agent.id);

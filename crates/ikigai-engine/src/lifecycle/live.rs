@@ -306,7 +306,7 @@ pub(crate) fn start(ledger: Ledger, job: Option<AgentJob>) {
         if let Err(broken) = task.await
             && let Ok(panicked) = broken.try_into_panic()
         {
-            engine.broken_down(agent, &reason_of(&*panicked)).await;
+            broken_down(&engine, agent, &reason_of(&*panicked)).await;
         }
         // Keep it until then, so that waiting tasks learn its outcome.
         drop(seat);
@@ -461,42 +461,44 @@ async fn listen(worker: &mut Worker, front: &mut FrontEnd<'_>) -> Option<NextWor
     }
 }
 
-impl crate::Engine {
-    /// Records that an agent's task panicked, so that its turn does not stay open.
-    async fn broken_down(&self, agent: AgentId, reason: &str) {
-        let text = format!("the agent broke down, which is a mistake in ikigai: {reason}");
-        let (name, recorded) = match self.record_breakdown(agent, &text).await {
-            Ok(name) => (name, Ok(())),
-            Err(error) => (agent.to_string(), Err(error)),
-        };
-        if let (Some(observer), _) = self.hub.observer() {
-            observer(agent, &name, &UiEvent::Warning(text));
-            if let Err(error) = recorded {
-                observer(agent, &name, &UiEvent::Warning(error.to_string()));
-            }
+/// Records that an agent's task panicked, so that its turn does not stay open.
+async fn broken_down(engine: &crate::Engine, agent: AgentId, reason: &str) {
+    let text = format!("the agent broke down, which is a mistake in ikigai: {reason}");
+    let (name, recorded) = match record_breakdown(engine, agent, &text).await {
+        Ok(name) => (name, Ok(())),
+        Err(error) => (agent.to_string(), Err(error)),
+    };
+    if let (Some(observer), _) = engine.hub.observer() {
+        observer(agent, &name, &UiEvent::Warning(text));
+        if let Err(error) = recorded {
+            observer(agent, &name, &UiEvent::Warning(error.to_string()));
         }
     }
+}
 
-    /// Settles the agent's turn and stores the reason for it and its parent. Returns its name.
-    async fn record_breakdown(&self, agent: AgentId, text: &str) -> Result<String, EngineError> {
-        let record = self.store.agent(agent).await?;
-        let record = record.ok_or_else(|| EngineError::NoSuchAgent(agent.to_string()))?;
-        // The lease is still this process's.
-        let mut worker = self.open(&record).await?;
-        let report = worker
-            .ledger
-            .report(&format!("I could not finish: {text}"))
-            .await?;
-        let row = failure(Category::Internal, text, None, 1);
-        let with = report.into_iter().collect();
-        let rows = worker
-            .ledger
-            .commit(CommitPlan::events(vec![row]).with(with))
-            .await?;
-        worker.ledger.settled.extend(rows);
-        worker.release().await?;
-        Ok(record.name)
-    }
+/// Settles the agent's turn and stores the reason for it and its parent. Returns its name.
+async fn record_breakdown(
+    engine: &crate::Engine,
+    agent: AgentId,
+    text: &str,
+) -> Result<String, EngineError> {
+    let record = engine.store.agent(agent).await?;
+    let record = record.ok_or_else(|| EngineError::NoSuchAgent(agent.to_string()))?;
+    // The lease is still this process's.
+    let mut worker = engine.open(&record).await?;
+    let report = worker
+        .ledger
+        .report(&format!("I could not finish: {text}"))
+        .await?;
+    let row = failure(Category::Internal, text, None, 1);
+    let with = report.into_iter().collect();
+    let rows = worker
+        .ledger
+        .commit(CommitPlan::events(vec![row]).with(with))
+        .await?;
+    worker.ledger.settled.extend(rows);
+    worker.release().await?;
+    Ok(record.name)
 }
 
 /// Returns the message of a panic.

@@ -214,7 +214,7 @@ impl Engine {
 
     /// Creates a root agent in a directory's session, and opens it.
     pub async fn create_root(&self, directory: &str, workdir: &str) -> Result<Worker, EngineError> {
-        let ledger = Box::pin(self.create_root_ledger(directory, workdir, start)).await?;
+        let ledger = Box::pin(Ledger::create_root(self, directory, workdir, start)).await?;
         Ok(Worker::new(ledger, &Dispatcher))
     }
 
@@ -223,7 +223,7 @@ impl Engine {
     /// Appends the parent's row without its lease, so its owner continues. This process owns the
     /// child.
     pub async fn fork_held(&self, parent: AgentId, wish: &ForkWish) -> Result<Worker, EngineError> {
-        let ledger = Box::pin(self.fork_held_ledger(parent, wish, start)).await?;
+        let ledger = Box::pin(crate::family::fork_held_ledger(self, parent, wish, start)).await?;
         Ok(Worker::new(ledger, &Dispatcher))
     }
 }

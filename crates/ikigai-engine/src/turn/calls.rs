@@ -26,6 +26,7 @@ use crate::family::Wait;
 use crate::frontend::{FrontEnd, Question, Stop, UiEvent, UserRequest};
 use crate::hub::OpenQuestion;
 use crate::ledger::read_held;
+use crate::recall;
 use crate::response::failure;
 use crate::tools::Freedom;
 use crate::{EngineError, Worker};
@@ -239,7 +240,10 @@ impl Worker {
                 continue;
             };
             let needs = prepared.needs.clone();
-            let given = read_held!(front, self.ledger.engine.given(&self.ledger.agent, &needs));
+            let given = read_held!(
+                front,
+                recall::given(&self.ledger.engine, &self.ledger.agent, &needs)
+            );
             starting.push((index, given));
         }
         let indices: Vec<_> = starting.iter().map(|(index, _)| *index).collect();
@@ -323,7 +327,7 @@ impl Worker {
         if let Some(stale) = &output.stale
             && let Some(who) = read_held!(
                 front,
-                self.ledger.engine.who_changed(self.ledger.id(), stale)
+                recall::who_changed(&self.ledger.engine, self.ledger.id(), stale)
             )
         {
             let line = format!("{} was changed by {who}.\n", stale.path);

@@ -24,6 +24,7 @@ use crate::figures::{tokens, turns};
 use crate::frontend::{FrontEnd, Stop, UiEvent};
 use crate::hub::Hub;
 use crate::ledger::{CommitPlan, Ledger, read_held};
+use crate::recall;
 use crate::{EngineError, Worker, window};
 
 /// Longest time for one summary; turns continue meanwhile where they can.
@@ -376,10 +377,7 @@ impl Worker {
     /// The to-do list and the children that still run, for the end of a summary.
     async fn still_open(&self) -> Result<String, EngineError> {
         let mut open = String::new();
-        if let Some(list) = self
-            .ledger
-            .engine
-            .given(&self.ledger.agent, &[Need::List])
+        if let Some(list) = recall::given(&self.ledger.engine, &self.ledger.agent, &[Need::List])
             .await?
             .list
             && !list.trim().is_empty()

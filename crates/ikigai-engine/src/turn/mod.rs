@@ -35,6 +35,7 @@ use tokio::time::Instant;
 
 use self::queue::{Senders, consumed, withdrawn};
 use crate::calls::OpenCall;
+use crate::documents::documents;
 use crate::engine::target_of;
 use crate::environment::CrashPoint;
 use crate::frontend::{FrontEnd, Outcome, Stop, Submission, UiEvent};
@@ -298,7 +299,7 @@ impl Worker {
             .budget(settings, &choice, model.window_tokens());
         Ok(Turn {
             target: Target {
-                documents: self.ledger.engine.documents(settings).await?,
+                documents: documents(self.ledger.engine.reader(), settings).await?,
                 ..target_of(&choice, &tools)
             },
             settings: settings.clone(),

@@ -8,7 +8,7 @@ use ikigai_store::blobs;
 use ikigai_tools::Place;
 
 use super::Turn;
-use crate::documents::Document;
+use crate::documents::{Document, documents};
 use crate::frontend::{FrontEnd, UiEvent};
 use crate::ledger::{CommitPlan, read_held};
 use crate::{EngineError, Worker};
@@ -42,7 +42,9 @@ impl Worker {
         }
         turn.settings = self.ledger.settings().clone();
         turn.target.documents = read_held!(front, async {
-            Ok::<_, EngineError>(self.ledger.engine.documents(self.ledger.settings()).await?)
+            Ok::<_, EngineError>(
+                documents(self.ledger.engine.reader(), self.ledger.settings()).await?,
+            )
         });
         Ok(())
     }

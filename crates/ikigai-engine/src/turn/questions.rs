@@ -16,6 +16,7 @@ use crate::frontend::{Answer, FrontEnd, Question, Stop, UiEvent, UserRequest};
 use crate::grants::pending_tag;
 use crate::hub::OpenQuestion;
 use crate::ledger::{CommitPlan, read_held};
+use crate::recall;
 use crate::tools::Freedom;
 use crate::{EngineError, Worker};
 
@@ -96,7 +97,10 @@ impl Worker {
         let Some(make) = preview else {
             return Ok(Ok(None));
         };
-        let given = read_held!(front, self.ledger.engine.given(&self.ledger.agent, &needs));
+        let given = read_held!(
+            front,
+            recall::given(&self.ledger.engine, &self.ledger.agent, &needs)
+        );
         let preview = tokio::task::spawn_blocking(move || make(&given)).await;
         Ok(match preview {
             Ok(Ok(text)) => Ok(Some(spell_out(&text)).filter(|text| !text.is_empty())),
