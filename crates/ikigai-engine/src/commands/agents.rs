@@ -145,7 +145,7 @@ async fn send(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     if wake {
         reply = reply.then(Then::Later(Box::new(move |worker, _| {
             Box::pin(async move {
-                worker.start_other(&to, AgentJob::Mail).await?;
+                crate::turn::start_other(worker, &to, AgentJob::Mail).await?;
                 Ok(format!("{} reads it", to.name))
             })
         })));

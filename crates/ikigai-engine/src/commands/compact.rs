@@ -74,7 +74,7 @@ async fn summarising(worker: &mut Worker) -> Result<String, Trouble> {
     if let Some(reason) = worker.ledger.engine.used_up(&worker.ledger.agent).await? {
         return Trouble::refused(reason);
     }
-    match worker.summary_range().await? {
+    match worker.context_keeper().summary_range().await? {
         Some(range) => Ok(format!("summarising {}", turns(range.turns))),
         None => Trouble::refused(NOTHING),
     }
@@ -86,10 +86,14 @@ async fn write(
     instructions: Option<String>,
     front: &mut FrontEnd<'_>,
 ) -> Result<String, Trouble> {
-    let Some(summary) = worker.begin_summary(instructions.as_deref()).await? else {
+    let Some(summary) = worker
+        .context_keeper()
+        .begin_summary(instructions.as_deref())
+        .await?
+    else {
         return Trouble::refused(NOTHING);
     };
-    let written = worker.see_written(summary, front).await?;
+    let written = worker.context_keeper().see_written(summary, front).await?;
     outcome(written)
 }
 
@@ -141,12 +145,20 @@ async fn edit(worker: &mut Worker, instructions: Option<&str>) -> Result<Reply, 
             let state = &worker.ledger.agent.state;
             let command = late_data(&line, RowRef::new(state.agent(), state.head()));
             let draft = if let Some(in_force) = in_force {
-                worker.draft_of(in_force, command).await?
+                worker.context_keeper().draft_of(in_force, command).await?
             } else {
-                let Some(summary) = worker.begin_summary(instructions.as_deref()).await? else {
+                let Some(summary) = worker
+                    .context_keeper()
+                    .begin_summary(instructions.as_deref())
+                    .await?
+                else {
                     return Trouble::refused(NOTHING);
                 };
-                match worker.draft_summary(summary, command, front).await? {
+                match worker
+                    .context_keeper()
+                    .draft_summary(summary, command, front)
+                    .await?
+                {
                     Ok(draft) => draft,
                     Err(written) => return outcome(written),
                 }

@@ -81,7 +81,7 @@ async fn resume(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     }
     let mut output = String::new();
     for other in others {
-        if worker.resume_other(&other).await? {
+        if crate::turn::resume_other(worker, &other).await? {
             let _ = writeln!(output, "▶ {} goes on", other.name);
         }
     }

@@ -142,8 +142,7 @@ impl Engine {
         self
     }
 
-    /// Says who sees agents that have no front end of their own, and whether somebody answers
-    /// their questions.
+    /// Sets the observer of agents without a front end, and whether it answers their questions.
     pub fn observe(&self, observer: Observer, answers: bool) {
         self.hub.set_front(observer, answers);
     }
@@ -158,12 +157,12 @@ impl Engine {
         self.hub.set_editor();
     }
 
-    /// Whether there is a screen.
+    /// Returns whether there is a screen.
     pub(crate) fn has_screen(&self) -> bool {
         self.hub.has_screen()
     }
 
-    /// Hands over a key that somebody typed, for the `/key` that follows.
+    /// Takes a key that the user typed, for the `/key` that follows.
     pub fn set_typed_key(&self, provider: &str, key: TypedKey) {
         self.hub.set_typed_key(provider, key);
     }
@@ -173,8 +172,7 @@ impl Engine {
         self.hub.typed_key(provider)
     }
 
-    /// Says something to an agent of this process that has no front end of its own; `false` if
-    /// there is none such.
+    /// Sends a request to an agent of this process without a front end; `false` if there is none.
     pub fn tell(&self, agent: AgentId, request: UserRequest) -> bool {
         self.hub.deliver(agent, request)
     }
@@ -208,7 +206,7 @@ impl EngineReader {
         self.models.offers()
     }
 
-    /// What time it is for agents.
+    /// The current time of the environment.
     pub fn now(&self) -> Micros {
         self.environment.now()
     }
@@ -282,7 +280,7 @@ impl EngineReader {
         }
     }
 
-    /// How large requests may be under these settings, of a model that takes `window` tokens.
+    /// Budget of requests under these settings, of a model with `window` tokens.
     pub(crate) fn budget(&self, settings: &Settings, choice: &ModelChoice, window: u64) -> Budget {
         let cap = settings.budget_tokens.or(self.window_tokens);
         let known = self.windows().get(&key_of(choice)).copied();

@@ -48,7 +48,7 @@ impl EngineReader {
         decide(&permissions, tool, prepared, place)
     }
 
-    /// Whether processes of calls of this class are confined here.
+    /// Sandbox of processes of calls of this class.
     /// The names of all tools that agents can have in a directory.
     pub async fn tool_names(&self, workdir: &str) -> Vec<String> {
         let settings = Settings {
@@ -59,7 +59,7 @@ impl EngineReader {
         specs.into_iter().map(|spec| spec.name).collect()
     }
 
-    /// Whether what tools run is confined here. Found out by trying, once.
+    /// Returns whether processes of tools are confined here. Tried once.
     pub async fn confines(&self) -> bool {
         self.sandbox().await == Sandbox::InForce
     }
@@ -71,7 +71,7 @@ impl EngineReader {
         }
     }
 
-    /// Whether processes are confined here.
+    /// Sandbox of this machine.
     async fn sandbox(&self) -> Sandbox {
         let Some(probe) = self.safety.sandbox.clone() else {
             return Sandbox::Missing;

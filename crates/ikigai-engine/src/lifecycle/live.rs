@@ -41,14 +41,46 @@ impl Worker {
         job: AgentJob,
         front: &mut FrontEnd<'_>,
     ) -> Result<Outcome, EngineError> {
-        self.ledger.engine.hub.watch(&self.ledger.engine.store);
+        self.job_loop().work(job, front).await
+    }
+
+    /// Waits for agents that run with this one before leaving.
+    ///
+    /// Returns the stop that ended the wait, if any.
+    pub async fn see_children_out(
+        &mut self,
+        front: &mut FrontEnd<'_>,
+    ) -> Result<Option<Stop>, EngineError> {
+        self.job_loop().see_children_out(front).await
+    }
+
+    fn job_loop(&mut self) -> JobLoop<'_> {
+        JobLoop { worker: self }
+    }
+}
+
+/// Runs the jobs of one agent, and waits for its children.
+pub(super) struct JobLoop<'a> {
+    pub(super) worker: &'a mut Worker,
+}
+
+impl JobLoop<'_> {
+    async fn work(
+        &mut self,
+        job: AgentJob,
+        front: &mut FrontEnd<'_>,
+    ) -> Result<Outcome, EngineError> {
+        self.worker
+            .engine()
+            .hub
+            .watch(&self.worker.ledger.engine.store);
         let seat = self.take_seat(front);
         let outcome = self.work_seated(job, front).await;
         drop(seat);
         // Keep requests of the last moment.
         if outcome.is_ok()
             && let Some(Stop::Interrupt(cause @ (Cause::Exit | Cause::Kill))) =
-                self.hear(front).await?
+                self.worker.hear(front).await?
         {
             return Ok(Outcome::Interrupted(cause));
         }
@@ -57,11 +89,11 @@ impl Worker {
 
     /// Registers an agent of a front end, so that others can kill and await it.
     fn take_seat(&self, front: &mut FrontEnd<'_>) -> Option<Seat> {
-        let agent = self.ledger.agent.state.agent();
-        if self.ledger.engine.hub.is_working(agent).is_some() {
+        let agent = self.worker.ledger.agent.state.agent();
+        if self.worker.engine().hub.is_working(agent).is_some() {
             return None;
         }
-        let (seat, others) = self.ledger.engine.hub.enlist(agent);
+        let (seat, others) = self.worker.engine().hub.enlist(agent);
         front.listen_to(others);
         Some(seat)
     }
@@ -71,10 +103,10 @@ impl Worker {
         job: AgentJob,
         front: &mut FrontEnd<'_>,
     ) -> Result<Outcome, EngineError> {
-        let own = self.ledger.agent.state.agent();
+        let own = self.worker.ledger.agent.state.agent();
         let mut outcome = self.carry_out(job, front).await?;
         loop {
-            if self.ledger.engine.hub.is_killed(own) {
+            if self.worker.engine().hub.is_killed(own) {
                 return Ok(Outcome::Interrupted(Cause::Kill));
             }
             // A command may have ended the turn and may start another.
@@ -82,10 +114,10 @@ impl Worker {
                 outcome = self.carry_out(job, front).await?;
                 continue;
             }
-            if self.children.is_empty() {
+            if self.worker.children.is_empty() {
                 return Ok(outcome);
             }
-            if let Some(stop) = self.stopped.take() {
+            if let Some(stop) = self.worker.stopped.take() {
                 // A stop of the agent stops the agents that run with it.
                 self.stop_others(&stop).await;
                 return Ok(outcome);
@@ -115,14 +147,14 @@ impl Worker {
         &mut self,
         front: &mut FrontEnd<'_>,
     ) -> Result<Option<AgentJob>, EngineError> {
-        if let Some(job) = carry_out_waiting(self, front).await? {
+        if let Some(job) = carry_out_waiting(self.worker, front).await? {
             return Ok(Some(job));
         }
         while let Some(job) = front.jobs.pop_front() {
             let is_moot = match job {
                 AgentJob::Mail => !self.has_mail().await?,
                 AgentJob::Resume => matches!(
-                    self.check_resumable().await,
+                    self.worker.check_resumable().await,
                     Err(EngineError::NothingToResume)
                 ),
                 _ => false,
@@ -137,13 +169,13 @@ impl Worker {
     /// Stores the lines that were typed before the program exits.
     /// Messages wait as mail; no turn begins, and no shell command starts.
     async fn finish_lines(&mut self, front: &mut FrontEnd<'_>) {
-        let mut finished = self.hear(front).await.map(drop);
+        let mut finished = self.worker.hear(front).await.map(drop);
         while finished.is_ok() {
             let starts_shell =
                 |waiting: &WaitingLine| matches!(parse(&waiting.line), Line::Shell { .. });
             front.at_break.retain(|waiting| !starts_shell(waiting));
             front.after_turn.retain(|waiting| !starts_shell(waiting));
-            match carry_out_waiting(self, front).await {
+            match carry_out_waiting(self.worker, front).await {
                 Ok(None) => return,
                 Ok(Some(_)) => {}
                 Err(error) => finished = Err(error),
@@ -154,10 +186,7 @@ impl Worker {
         }
     }
 
-    /// Waits for agents that run with this one before leaving.
-    ///
-    /// Returns the stop that ended the wait, if any.
-    pub async fn see_children_out(
+    async fn see_children_out(
         &mut self,
         front: &mut FrontEnd<'_>,
     ) -> Result<Option<Stop>, EngineError> {
@@ -177,12 +206,12 @@ impl Worker {
     ///
     /// The next turn reads the rows that it needs.
     async fn rest(&mut self) {
-        let own = self.ledger.agent.state.agent();
+        let own = self.worker.ledger.agent.state.agent();
         // Keep the view if it cannot be read again.
-        if let Ok(agent) = Agent::restore(self.ledger.engine.reader(), own).await
-            && agent.state.head() == self.ledger.agent.state.head()
+        if let Ok(agent) = Agent::restore(self.worker.engine().reader(), own).await
+            && agent.state.head() == self.worker.ledger.agent.state.head()
         {
-            self.ledger.agent = agent;
+            self.worker.ledger.agent = agent;
         }
     }
 
@@ -191,35 +220,38 @@ impl Worker {
         job: AgentJob,
         front: &mut FrontEnd<'_>,
     ) -> Result<Outcome, EngineError> {
-        self.stopped = None;
+        self.worker.stopped = None;
         match job {
-            AgentJob::Say(text) => self.turn(&text, front).await,
-            AgentJob::Answer => self.answer(front).await,
-            AgentJob::Mail => self.answer_mail(front).await,
-            AgentJob::Resume => self.resume(front).await,
-            AgentJob::Retry => self.retry(front).await,
-            AgentJob::GoOn => self.go_on(front).await,
+            AgentJob::Say(text) => self.worker.turn(&text, front).await,
+            AgentJob::Answer => self.worker.answer(front).await,
+            AgentJob::Mail => self.worker.answer_mail(front).await,
+            AgentJob::Resume => self.worker.resume(front).await,
+            AgentJob::Retry => self.worker.retry(front).await,
+            AgentJob::GoOn => self.worker.go_on(front).await,
             AgentJob::Line(line) => {
                 front.at_break.push_back(line.into());
                 Ok(Outcome::Completed)
             }
             AgentJob::Submit(submission) => {
                 if let Line::Message(_) = parse(&submission.line) {
-                    return self.submitted(submission, front).await;
+                    return self.worker.submitted(submission, front).await;
                 }
                 front.at_break.push_back(submission.into());
                 Ok(Outcome::Completed)
             }
             AgentJob::TerminalRan(run) => {
-                store_terminal_run(self, run, front).await?;
+                store_terminal_run(self.worker, run, front).await?;
                 Ok(Outcome::Completed)
             }
             AgentJob::StoreSummary(draft, edited) => {
-                self.store_edited(*draft, edited, front).await?;
+                self.worker
+                    .context_keeper()
+                    .store_edited(*draft, edited, front)
+                    .await?;
                 Ok(Outcome::Completed)
             }
             AgentJob::Merge(preview, text) => {
-                match store_merge(self, &preview, &text, front).await {
+                match store_merge(self.worker, &preview, &text, front).await {
                     Err(EngineError::Refused(reason)) => front.tell(UiEvent::Warning(reason)),
                     merged => merged?,
                 }
@@ -229,26 +261,36 @@ impl Worker {
     }
 
     async fn has_mail(&self) -> Result<bool, EngineError> {
-        let own = self.ledger.agent.state.agent();
-        Ok(!self.ledger.engine.store.queued_mail(own).await?.is_empty())
+        let own = self.worker.ledger.agent.state.agent();
+        Ok(!self
+            .worker
+            .engine()
+            .store
+            .queued_mail(own)
+            .await?
+            .is_empty())
     }
 
     /// Waits until all agents that it started are idle, or a request comes.
     async fn await_children(&mut self, front: &mut FrontEnd<'_>) -> Result<Awaited, EngineError> {
-        let mut changes = self.ledger.engine.hub.changes(&self.ledger.engine.store);
-        let reports = self.children.iter().any(|child| child.reports);
+        let mut changes = self
+            .worker
+            .engine()
+            .hub
+            .changes(&self.worker.ledger.engine.store);
+        let reports = self.worker.children.iter().any(|child| child.reports);
         loop {
             changes.mark_unchanged();
-            let hub = self.ledger.engine.hub.clone();
+            let hub = self.worker.engine().hub.clone();
             let still_works = |child: &Started| hub.is_working(child.id) == Some(true);
-            if !self.children.iter().any(still_works) {
-                self.children.clear();
+            if !self.worker.children.iter().any(still_works) {
+                self.worker.children.clear();
                 return Ok(Awaited::Done { reports });
             }
             tokio::select! {
                 biased;
                 request = front.next() => {
-                    let stop = self.heed(request, front).await?;
+                    let stop = self.worker.heed(request, front).await?;
                     // A command that interrupts turns finds no turn to interrupt.
                     if !front.after_turn.is_empty() || !front.at_break.is_empty() {
                         return Ok(Awaited::Asked);
@@ -271,23 +313,23 @@ impl Worker {
 
     /// Stops agents that run with this one and waits until they stored their end.
     async fn stop_others(&mut self, stop: &Stop) {
-        let hub = self.ledger.engine.hub.clone();
-        for child in &self.children {
+        let hub = self.worker.engine().hub.clone();
+        for child in &self.worker.children {
             hub.deliver(child.id, UserRequest::Stop(stop.clone()));
         }
-        let mut changes = hub.changes(&self.ledger.engine.store);
+        let mut changes = hub.changes(&self.worker.ledger.engine.store);
         let ended = async {
             loop {
                 changes.mark_unchanged();
                 let works = |child: &Started| hub.is_working(child.id) == Some(true);
-                if !self.children.iter().any(works) || changes.changed().await.is_err() {
+                if !self.worker.children.iter().any(works) || changes.changed().await.is_err() {
                     return;
                 }
             }
         };
         // The next process that opens an agent settles it if it stored nothing by then.
         let _ = tokio::time::timeout(LAST_WORDS, ended).await;
-        self.children.clear();
+        self.worker.children.clear();
     }
 }
 
@@ -367,14 +409,14 @@ async fn live(
             break;
         }
         if is_left || has_worked && engine.hub.is_dismissed(agent) {
-            worker.finish_lines(&mut front).await;
+            worker.job_loop().finish_lines(&mut front).await;
             break;
         }
         // Handle requests of the last moment as new ones.
         if !front.queued.is_empty() {
             front.jobs.push_back(AgentJob::Mail);
         }
-        match worker.next_errand(&mut front).await {
+        match worker.job_loop().next_errand(&mut front).await {
             Ok(None) => {}
             Ok(Some(job)) => {
                 next = NextWork {
@@ -388,7 +430,7 @@ async fn live(
                 break;
             }
         }
-        worker.rest().await;
+        worker.job_loop().rest().await;
         engine.hub.set_working(agent, false);
         match listen(&mut worker, &mut front).await {
             Some(heard) => next = heard,

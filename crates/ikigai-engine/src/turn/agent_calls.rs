@@ -5,25 +5,25 @@ use ikigai_store::CommitError;
 use ikigai_tools::Touches;
 use tokio::time::Instant;
 
-use super::calls::{Call, Round, Stage};
+use super::calls::{Call, CallSet, Stage, ToolRound};
+use crate::EngineError;
 use crate::agent_tools::AgentTool;
 use crate::calls::OpenCall;
 use crate::environment::CrashPoint;
 use crate::family::{Dealt, Moment, Wait, consumed_by_next};
 use crate::frontend::{FrontEnd, Stop, UiEvent};
 use crate::ledger::{CommitPlan, read_held};
-use crate::{EngineError, Worker};
 
-impl Worker {
+impl ToolRound<'_> {
     /// Carries out a call of an agent tool at once. Returns a stop if it ended this agent.
     pub(super) async fn admit_deal(
         &mut self,
         tool: AgentTool,
         open: OpenCall,
-        round: &mut Round,
+        round: &mut CallSet,
         front: &mut FrontEnd<'_>,
     ) -> Result<Option<Stop>, EngineError> {
-        let stage = match self.family().deal(tool, &open, front).await? {
+        let stage = match self.worker.family().deal(tool, &open, front).await? {
             Dealt::Done => return Ok(None),
             Dealt::Died(stop) => return Ok(Some(stop)),
             Dealt::Waits(wait) => self.begin_wait(wait, open.at, front),
@@ -41,11 +41,11 @@ impl Worker {
         &mut self,
         tool: AgentTool,
         index: usize,
-        round: &mut Round,
+        round: &mut CallSet,
         front: &mut FrontEnd<'_>,
     ) -> Result<Option<Stop>, EngineError> {
         let call = &mut round.calls[index];
-        let dealt = self.family().deal(tool, &call.open, front).await?;
+        let dealt = self.worker.family().deal(tool, &call.open, front).await?;
         call.stage = Stage::Ended;
         match dealt {
             Dealt::Done => Ok(None),
@@ -59,7 +59,7 @@ impl Worker {
 
     /// Begins to wait for other agents.
     fn begin_wait(&self, wait: Wait, call: RowRef, front: &mut FrontEnd<'_>) -> Stage {
-        let until = Instant::now() + wait.left(self.ledger.engine.environment.now());
+        let until = Instant::now() + wait.left(self.worker.engine().environment.now());
         front.tell(UiEvent::Running(call));
         Stage::Waiting(wait, until)
     }
@@ -67,7 +67,7 @@ impl Worker {
     /// Answers the waits that have come to their end.
     pub(super) async fn answer_waits(
         &mut self,
-        round: &mut Round,
+        round: &mut CallSet,
         front: &mut FrontEnd<'_>,
     ) -> Result<(), EngineError> {
         for call in &mut round.calls {
@@ -79,15 +79,18 @@ impl Worker {
             } else {
                 Moment::Turn
             };
-            let answer = read_held!(front, self.family().answer_wait(&call.open, wait, moment));
+            let answer = read_held!(
+                front,
+                self.worker.family().answer_wait(&call.open, wait, moment)
+            );
             let Some((result, mail)) = answer else {
                 continue;
             };
-            let own = self.ledger.agent.state.agent();
+            let own = self.worker.ledger.agent.state.agent();
             let consume = |head| consumed_by_next(&mail, own, head);
-            self.ledger.crash_point(CrashPoint::BeforeWaitAnswered);
+            self.worker.crash_point(CrashPoint::BeforeWaitAnswered);
             let rows = match self
-                .ledger
+                .worker
                 .commit(
                     CommitPlan::events(vec![result])
                         .with_at(&consume)
@@ -99,7 +102,7 @@ impl Worker {
                 Err(EngineError::Commit(CommitError::MailGone(_))) => continue,
                 rows => rows?,
             };
-            self.ledger.crash_point(CrashPoint::AfterWaitAnswered);
+            self.worker.crash_point(CrashPoint::AfterWaitAnswered);
             call.stage = Stage::Ended;
             front.told(rows);
         }

@@ -14,92 +14,96 @@ use tokio::time::{Instant, sleep_until};
 
 use super::draft::Draft;
 use super::queue::withdrawn;
-use super::{Turn, TurnStep, failed_report};
+use super::turn_loop::TurnLoop;
+use super::{TurnStep, failed_report};
+use crate::EngineError;
 use crate::calls::OpenCall;
 use crate::environment::CrashPoint;
 use crate::frontend::{FrontEnd, Outcome, Stop, UiEvent};
 use crate::ledger::{CommitPlan, read_held};
 use crate::response::{self, failure};
-use crate::{EngineError, Worker};
 
-/// What came of the stream.
+/// End of the stream.
 enum Ending {
     Finished(Response),
     Failed(ProviderError),
     Stopped(Stop),
 }
 
-impl Worker {
+impl TurnLoop<'_> {
     /// Asks the model once and stores what came of it.
-    pub(super) async fn ask(
-        &mut self,
-        turn: &mut Turn,
-        front: &mut FrontEnd<'_>,
-    ) -> Result<TurnStep, EngineError> {
-        if turn.requests >= self.ledger.engine.limits.requests {
-            let text = format!("the model was asked {} times in one turn", turn.requests);
+    pub(super) async fn ask(&mut self, front: &mut FrontEnd<'_>) -> Result<TurnStep, EngineError> {
+        if self.turn.requests >= self.worker.engine().limits.requests {
+            let text = format!(
+                "the model was asked {} times in one turn",
+                self.turn.requests
+            );
             let limit = failure(Category::Limit, &text, None, 1);
-            return self.give_up(vec![limit], text, front).await;
+            return self.worker.give_up(vec![limit], text, front).await;
         }
-        if let Some(text) = read_held!(front, self.ledger.engine.used_up(&self.ledger.agent)) {
+        if let Some(text) = read_held!(
+            front,
+            self.worker.engine().used_up(&self.worker.ledger.agent)
+        ) {
             let budget = failure(Category::Budget, &text, None, 1);
-            return self.give_up(vec![budget], text, front).await;
+            return self.worker.give_up(vec![budget], text, front).await;
         }
-        turn.requests += 1;
-        let Agent { state, view, .. } = &self.ledger.agent;
-        let mut request = match project(state, view, &turn.target, &turn.window) {
+        self.turn.requests += 1;
+        let Agent { state, view, .. } = &self.worker.ledger.agent;
+        let mut request = match project(state, view, &self.turn.target, &self.turn.window) {
             Ok(request) => request,
             Err(missing) => {
                 let text = missing.to_string();
                 let limit = failure(Category::Limit, &text, None, 1);
-                return self.give_up(vec![limit], text, front).await;
+                return self.worker.give_up(vec![limit], text, front).await;
             }
         };
-        if turn.requests > 1 && turn.requests == self.ledger.engine.limits.requests {
-            // Who cannot call any more has to answer: better than a turn that ends with nothing.
+        if self.turn.requests > 1 && self.turn.requests == self.worker.engine().limits.requests {
+            // Without tools the model has to answer: better than a turn that ends with nothing.
             request.tools.clear();
             let text = "this is the last request of the turn: it is sent without tools";
             front.tell(UiEvent::Notice(text.to_owned()));
         }
-        self.ledger.crash_point(CrashPoint::BeforeRequest);
-        let conversation = self.ledger.agent.state.agent().to_string();
-        let mut answer = turn.model.answer(request, &conversation);
-        self.ledger.crash_point(CrashPoint::AfterRequest);
+        self.worker.crash_point(CrashPoint::BeforeRequest);
+        let conversation = self.worker.ledger.agent.state.agent().to_string();
+        let mut answer = self.turn.model.answer(request, &conversation);
+        self.worker.crash_point(CrashPoint::AfterRequest);
         let mut draft = Draft::default();
         let ending = self
-            .stream(&mut *answer, turn.deadline, &mut draft, front)
+            .stream(&mut *answer, self.turn.deadline, &mut draft, front)
             .await?;
         release(answer);
         if let Ending::Failed(error) = &ending
             && !draft.is_stored()
-            && self.shrink_window(turn, error, front)
+            && self
+                .worker
+                .context_keeper()
+                .shrink_window(&mut self.turn, error, front)
         {
             return Ok(TurnStep::Ask);
         }
-        turn.overflowed = false;
-        if let Some(omitted) = self.refused_item(turn, &ending) {
+        self.turn.overflowed = false;
+        if let Some(omitted) = self.refused_item(&ending) {
             let drop = draft.is_stored().then(|| self.drop_draft());
-            self.ledger.crash_point(CrashPoint::BeforeFailureStored);
+            self.worker.crash_point(CrashPoint::BeforeFailureStored);
             let rows = self
-                .ledger
+                .worker
                 .commit(
                     CommitPlan::events(vec![omitted])
                         .with(drop.into_iter().collect())
                         .waiting(front),
                 )
                 .await?;
-            self.ledger.crash_point(CrashPoint::AfterFailureStored);
+            self.worker.crash_point(CrashPoint::AfterFailureStored);
             front.told(rows);
             return Ok(TurnStep::Ask);
         }
         let taken = match &ending {
-            Ending::Stopped(stop) => self.taken_back(stop, front).await?,
+            Ending::Stopped(stop) => self.worker.taken_back(stop, front).await?,
             Ending::Finished(_) | Ending::Failed(_) => Vec::new(),
         };
         let is_empty = matches!(&ending, Ending::Finished(answer) if is_empty(answer));
-        let (rows, outcome) = self
-            .finish(turn, draft, ending, withdrawn(&taken), front)
-            .await?;
+        let (rows, outcome) = self.finish(draft, ending, withdrawn(&taken), front).await?;
         let calls: Vec<_> = rows.iter().filter_map(OpenCall::of).collect();
         front.told(rows);
         front.hand_back(taken);
@@ -109,39 +113,35 @@ impl Worker {
         }
         match outcome {
             Outcome::Completed if !calls.is_empty() => Ok(TurnStep::RunTools(calls)),
-            Outcome::Completed => self.answered_all(turn, front).await,
+            Outcome::Completed => self.answered_all(front).await,
             outcome => Ok(TurnStep::Done(outcome)),
         }
     }
 
-    /// What was said while the model answered begins another turn, unless the user stops it.
-    async fn answered_all(
-        &mut self,
-        turn: &mut Turn,
-        front: &mut FrontEnd<'_>,
-    ) -> Result<TurnStep, EngineError> {
-        let stop = match self.await_summary(front).await? {
+    /// Starts another turn with messages that arrived meanwhile, unless the user stops it.
+    async fn answered_all(&mut self, front: &mut FrontEnd<'_>) -> Result<TurnStep, EngineError> {
+        let stop = match self.worker.context_keeper().await_summary(front).await? {
             Some(stop) => Some(stop),
-            None => self.hear(front).await?,
+            None => self.worker.hear(front).await?,
         };
         if let Some(stop) = stop {
-            let taken = self.taken_back(&stop, front).await?;
+            let taken = self.worker.taken_back(&stop, front).await?;
             if !taken.is_empty() {
-                self.ledger
+                self.worker
                     .commit(CommitPlan::effects(withdrawn(&taken)).waiting(front))
                     .await?;
                 front.hand_back(taken);
             }
             return Ok(TurnStep::Done(Outcome::Completed));
         }
-        if !self.take_in_queued(front).await? {
+        if !self.worker.take_in_queued(front).await? {
             return Ok(TurnStep::Done(Outcome::Completed));
         }
-        turn.starts = true;
-        turn.requests = 0;
-        turn.calls = 0;
-        turn.deadline = Instant::now() + self.ledger.engine.limits.time;
-        self.begin_turn(turn, front).await?;
+        self.turn.starts = true;
+        self.turn.requests = 0;
+        self.turn.calls = 0;
+        self.turn.deadline = Instant::now() + self.worker.engine().limits.time;
+        self.begin_turn(front).await?;
         Ok(TurnStep::Ask)
     }
 
@@ -154,16 +154,16 @@ impl Worker {
     ) -> Result<Ending, EngineError> {
         let mut parts = 0_u32;
         let patience = answer.patience();
-        let hub = self.ledger.engine.hub.clone();
+        let hub = self.worker.engine().hub.clone();
         if hub.requests.available_permits() == 0 {
-            let most = self.ledger.engine.crowd.requests;
+            let most = self.worker.engine().crowd.requests;
             let text = format!("waits: {most} requests, as many as are allowed, run already");
             front.tell(UiEvent::Notice(text));
         }
         let _permit = loop {
             tokio::select! {
                 biased;
-                request = front.next() => if let Some(stop) = self.heed(request, front).await? {
+                request = front.next() => if let Some(stop) = self.worker.heed(request, front).await? {
                     return Ok(Ending::Stopped(stop));
                 },
                 permit = hub.requests.acquire() => break permit,
@@ -174,16 +174,16 @@ impl Worker {
             let due = draft.due.unwrap_or(deadline);
             tokio::select! {
                 biased;
-                request = front.next() => if let Some(stop) = self.heed(request, front).await? {
+                request = front.next() => if let Some(stop) = self.worker.heed(request, front).await? {
                     return Ok(Ending::Stopped(stop));
                 },
                 () = sleep_until(deadline) => {
-                    return Ok(Ending::Stopped(Stop::Deadline(self.ledger.engine.limits.time)));
+                    return Ok(Ending::Stopped(Stop::Deadline(self.worker.engine().limits.time)));
                 }
                 () = sleep_until(due), if draft.due.is_some() => {
-                    self.ledger.crash_point(CrashPoint::BeforeDraftStored);
+                    self.worker.crash_point(CrashPoint::BeforeDraftStored);
                     self.store_draft(draft, front).await?;
-                    self.ledger.crash_point(CrashPoint::AfterDraftStored);
+                    self.worker.crash_point(CrashPoint::AfterDraftStored);
                 }
                 delta = answer.next() => {
                     if is_content(delta.as_ref()) {
@@ -192,7 +192,7 @@ impl Worker {
                     match delta {
                     Some(Ok(Delta::Text(text))) => {
                         if parts == 0 {
-                            self.ledger.crash_point(CrashPoint::AtFirstWords);
+                            self.worker.crash_point(CrashPoint::AtFirstWords);
                         }
                         parts += 1;
                         draft.add(&text);
@@ -218,16 +218,16 @@ impl Worker {
 
     /// The row that leaves out what the provider refused by name, if it named anything that is not
     /// left out already.
-    fn refused_item(&self, turn: &Turn, ending: &Ending) -> Option<Event> {
+    fn refused_item(&self, ending: &Ending) -> Option<Event> {
         let Ending::Failed(error) = ending else {
             return None;
         };
         let index = error
             .names_message
             .filter(|_| error.kind == FailureKind::BadRequest)?;
-        let Agent { state, view, .. } = &self.ledger.agent;
-        let rows = rows_behind(state, view, &turn.target, &turn.window, index);
-        // What a person said is not taken away from the model behind their back.
+        let Agent { state, view, .. } = &self.worker.ledger.agent;
+        let rows = rows_behind(state, view, &self.turn.target, &self.turn.window, index);
+        // Messages of the user are never left out.
         let by_user = |row: &RowRef| {
             let said = view.entries().iter().rev().find(|entry| entry.at() == *row);
             said.is_some_and(|entry| entry.kind() == Some(Kind::User))
@@ -262,7 +262,6 @@ impl Worker {
 
     async fn finish(
         &mut self,
-        turn: &Turn,
         draft: Draft,
         ending: Ending,
         mut with: Vec<Effect>,
@@ -270,22 +269,23 @@ impl Worker {
     ) -> Result<(Vec<Row>, Outcome), EngineError> {
         let dropped = draft.is_stored().then(|| self.drop_draft());
         with.extend(dropped);
-        let (events, outcome) = self.rows_of(turn, draft.text, ending);
+        let (events, outcome) = self.rows_of(draft.text, ending);
         let report = report_of(&events, &outcome);
-        self.ledger.crash_point(CrashPoint::BeforeAnswerStored);
+        self.worker.crash_point(CrashPoint::BeforeAnswerStored);
         let rows = self
+            .worker
             .ledger
             .commit_ending(events, with, report.as_deref(), front)
             .await?;
-        self.ledger.crash_point(CrashPoint::AfterAnswerStored);
+        self.worker.crash_point(CrashPoint::AfterAnswerStored);
         Ok((rows, outcome))
     }
 
     /// Decides which rows an answer becomes, however it ended.
-    fn rows_of(&mut self, turn: &Turn, text: String, ending: Ending) -> (Vec<Event>, Outcome) {
+    fn rows_of(&mut self, text: String, ending: Ending) -> (Vec<Event>, Outcome) {
         let (word, last, outcome) = match ending {
             Ending::Finished(answer) => {
-                return self.rows_of_answer(turn, priced(answer, &*turn.model));
+                return self.rows_of_answer(priced(answer, &*self.turn.model));
             }
             Ending::Failed(error) => {
                 let (status, attempts) = (error.status, error.attempts);
@@ -293,19 +293,25 @@ impl Worker {
                 ("failed", row, Outcome::Failed(error.message))
             }
             Ending::Stopped(stop) => {
-                let (row, outcome) = self.stopped_by(&stop);
+                let (row, outcome) = self.worker.stopped_by(&stop);
                 ("interrupted", row, outcome)
             }
         };
         let said = Some(text).filter(|text| !text.is_empty());
-        let said =
-            said.map(|text| response::partial(text, word, &self.ledger.tally, Some(&turn.target)));
+        let said = said.map(|text| {
+            response::partial(
+                text,
+                word,
+                &self.worker.ledger.tally,
+                Some(&self.turn.target),
+            )
+        });
         (said.into_iter().chain([last]).collect(), outcome)
     }
 
     /// A whole answer that is not all the model had to say, and calls nothing, ends the turn too
     /// soon.
-    fn rows_of_answer(&self, turn: &Turn, answer: Response) -> (Vec<Event>, Outcome) {
+    fn rows_of_answer(&self, answer: Response) -> (Vec<Event>, Outcome) {
         let short = match &answer.stop {
             StopReason::Length => Some("the answer was cut at the longest length asked for"),
             StopReason::ContextFull => Some("the model's context is full"),
@@ -315,9 +321,15 @@ impl Worker {
         };
         let calls = |block: &AnswerBlock| matches!(block, AnswerBlock::Call { .. });
         let short = short.filter(|_| !answer.blocks.iter().any(calls));
-        let shown = |name: &str, arguments: &str| turn.tools.shown(name, arguments);
-        let level = turn.model.level();
-        let mut events = response::rows_of(answer, &self.ledger.tally, &turn.target, level, &shown);
+        let shown = |name: &str, arguments: &str| self.turn.tools.shown(name, arguments);
+        let level = self.turn.model.level();
+        let mut events = response::rows_of(
+            answer,
+            &self.worker.ledger.tally,
+            &self.turn.target,
+            level,
+            &shown,
+        );
         match short {
             None => (events, Outcome::Completed),
             Some(text) => {
@@ -326,15 +338,9 @@ impl Worker {
             }
         }
     }
-
-    /// Says whether there is something to ask the model now.
-    pub(super) fn can_ask(&self, turn: &Turn) -> bool {
-        let Agent { state, view, .. } = &self.ledger.agent;
-        project(state, view, &turn.target, &turn.window).is_ok()
-    }
 }
 
-/// What a child leaves to its parent when its work is done or has failed.
+/// Report of a child to its parent, when its work is done or has failed.
 fn report_of(events: &[Event], outcome: &Outcome) -> Option<String> {
     let calls = |event: &Event| matches!(event, Event::ToolCall { .. });
     match outcome {
@@ -344,7 +350,7 @@ fn report_of(events: &[Event], outcome: &Outcome) -> Option<String> {
     }
 }
 
-/// What an answer says.
+/// Text of an answer.
 fn said(events: &[Event]) -> String {
     let texts = events.iter().filter_map(|event| match event {
         Event::Assistant { text, .. } => Some(text.as_str()),
@@ -360,7 +366,7 @@ fn omitted_by(note: &Note) -> Option<&[RowRef]> {
     }
 }
 
-/// Puts the price on an answer, unless the provider told it.
+/// Adds the price to an answer, unless the provider stated it.
 pub(super) fn priced(mut response: Response, model: &dyn Model) -> Response {
     let told = response.usage.cost_nano_usd;
     response.usage.cost_nano_usd = told.or_else(|| model.cost_nano_usd(&response.usage));

@@ -25,20 +25,20 @@ use crate::environment::{CrashPoint, cookie_of};
 use crate::family::Wait;
 use crate::frontend::{FrontEnd, Question, Stop, UiEvent, UserRequest};
 use crate::hub::OpenQuestion;
-use crate::ledger::read_held;
+use crate::ledger::{Ledger, read_held};
 use crate::recall;
 use crate::response::failure;
 use crate::tools::Freedom;
 use crate::{EngineError, Worker};
 
-/// How many calls run at the same time.
+/// Most calls that run at the same time.
 const MOST_RUNNING: usize = 8;
 
-/// How many lines of progress may wait to be told; more are left out.
+/// Most lines of progress that wait for the front end; more are dropped.
 const PROGRESS_LINES: usize = 64;
 
 /// The calls of one answer.
-pub(super) struct Round {
+pub(super) struct CallSet {
     pub(super) calls: Vec<Call>,
     /// Calls that siblings may settle.
     pub(super) open_questions: Vec<OpenQuestion>,
@@ -74,7 +74,12 @@ pub(super) enum Stage {
     Ended,
 }
 
-impl Worker {
+/// Runs the calls of one response, and asks questions about them.
+pub(crate) struct ToolRound<'a> {
+    pub(super) worker: &'a mut Worker,
+}
+
+impl ToolRound<'_> {
     /// Runs calls until each has its result.
     pub(super) async fn run_tools(
         &mut self,
@@ -83,18 +88,18 @@ impl Worker {
         front: &mut FrontEnd<'_>,
     ) -> Result<TurnStep, EngineError> {
         turn.calls += open.len();
-        self.share_results(turn, open.len());
-        if turn.calls > self.ledger.engine.limits.calls {
+        self.worker.context_keeper().share_results(turn, open.len());
+        if turn.calls > self.worker.engine().limits.calls {
             let text = format!(
                 "the model made more than {} calls in one turn",
-                self.ledger.engine.limits.calls
+                self.worker.engine().limits.calls
             );
             let mut rows = close(&open, &format!("not run: {text}"));
             rows.push(failure(Category::Limit, &text, None, 1));
-            return self.give_up(rows, text, front).await;
+            return self.worker.give_up(rows, text, front).await;
         }
         let (progress, mut lines) = mpsc::channel(PROGRESS_LINES);
-        let mut round = Round {
+        let mut round = CallSet {
             calls: Vec::new(),
             open_questions: Vec::new(),
             tasks: JoinSet::new(),
@@ -110,7 +115,11 @@ impl Worker {
             }
         }
         self.store_refusals(&mut round, front).await?;
-        let mut changes = self.ledger.engine.hub.changes(&self.ledger.engine.store);
+        let mut changes = self
+            .worker
+            .engine()
+            .hub
+            .changes(&self.worker.ledger.engine.store);
         loop {
             if let Some(stop) = self.start_ready(turn, &mut round, front).await? {
                 return self.stop_calls(round, &stop, front).await;
@@ -129,12 +138,12 @@ impl Worker {
                     UserRequest::Answer { call, answer, by } => {
                         self.answered(turn, (call, answer, by), &mut round, front).await?;
                     }
-                    other => if let Some(stop) = self.heed(other, front).await? {
+                    other => if let Some(stop) = self.worker.heed(other, front).await? {
                         return self.stop_calls(round, &stop, front).await;
                     },
                 },
                 () = sleep_until(turn.deadline), if !only_asked => {
-                    let stop = Stop::Deadline(self.ledger.engine.limits.time);
+                    let stop = Stop::Deadline(self.worker.engine().limits.time);
                     return self.stop_calls(round, &stop, front).await;
                 }
                 _ = changes.changed(), if round.is_waiting() => {}
@@ -149,10 +158,10 @@ impl Worker {
                 turn.deadline += since.elapsed();
             }
         }
-        if let Some(stop) = self.hear(front).await? {
-            return self.stop_here(&stop, front).await;
+        if let Some(stop) = self.worker.hear(front).await? {
+            return self.worker.stop_here(&stop, front).await;
         }
-        self.take_in_queued(front).await?;
+        self.worker.take_in_queued(front).await?;
         Ok(TurnStep::Ask)
     }
 
@@ -161,14 +170,15 @@ impl Worker {
         &mut self,
         open: OpenCall,
         turn: &Turn,
-        round: &mut Round,
+        round: &mut CallSet,
         front: &mut FrontEnd<'_>,
     ) -> Result<Option<Stop>, EngineError> {
-        let prepared = match read_held!(front, self.family().prepare_call(&turn.tools, &open)) {
-            Ok(prepared) => Box::new(prepared),
-            Err(reason) => return Ok(round.refuse(&open, reason)),
-        };
-        let sandbox = self.ledger.engine.sandbox_for(prepared.class).await;
+        let prepared =
+            match read_held!(front, self.worker.family().prepare_call(&turn.tools, &open)) {
+                Ok(prepared) => Box::new(prepared),
+                Err(reason) => return Ok(round.refuse(&open, reason)),
+            };
+        let sandbox = self.worker.engine().sandbox_for(prepared.class).await;
         let decision = self.judge(&open, &prepared, &turn.tools.place, sandbox);
         if let (Decision::Allow, Some(tool)) = (&decision, turn.tools.agent_tool(&open.name)) {
             self.store_refusals(round, front).await?;
@@ -185,7 +195,7 @@ impl Worker {
                 );
                 return Ok(round.refuse(&open, reason));
             }
-            // What was answered before the turn went on is not asked again.
+            // Questions that were answered before the turn continued are not asked again.
             Decision::Ask { .. } if front.is_answered(open.at) => Stage::Asked(prepared),
             Decision::Ask { pattern } => {
                 let question = self.question(&open, &prepared, &turn.tools.place, pattern);
@@ -225,7 +235,7 @@ impl Worker {
     async fn start_ready(
         &mut self,
         turn: &Turn,
-        round: &mut Round,
+        round: &mut CallSet,
         front: &mut FrontEnd<'_>,
     ) -> Result<Option<Stop>, EngineError> {
         let mut starting = Vec::new();
@@ -242,7 +252,7 @@ impl Worker {
             let needs = prepared.needs.clone();
             let given = read_held!(
                 front,
-                recall::given(&self.ledger.engine, &self.ledger.agent, &needs)
+                recall::given(self.worker.engine(), &self.worker.ledger.agent, &needs)
             );
             starting.push((index, given));
         }
@@ -260,7 +270,7 @@ impl Worker {
         index: usize,
         (run, given): (Option<RunId>, Given),
         turn: &Turn,
-        round: &mut Round,
+        round: &mut CallSet,
         front: &mut FrontEnd<'_>,
     ) {
         let call = &mut round.calls[index];
@@ -274,20 +284,18 @@ impl Worker {
         let stop = CancellationToken::new();
         let place = &turn.tools.place;
         let confinement = match prepared.class {
-            EffectClass::Execute => self.ledger.engine.confinement(place, freedom),
+            EffectClass::Execute => self.worker.engine().confinement(place, freedom),
             _ => Confinement::None,
         };
         let context = CallContext {
             place: place.clone(),
             stop: stop.clone(),
             given,
-            progress: self.listener(&round.progress, move |line| UiEvent::Progress {
-                call: at,
-                line,
+            progress: listener(&self.worker.ledger, &round.progress, move |line| {
+                UiEvent::Progress { call: at, line }
             }),
-            output: self.listener(&round.progress, move |text| UiEvent::Output {
-                call: at,
-                text,
+            output: listener(&self.worker.ledger, &round.progress, move |text| {
+                UiEvent::Output { call: at, text }
             }),
             cookie: cookie_of(run),
             confinement,
@@ -298,22 +306,7 @@ impl Worker {
         round.running.insert(task.id(), index);
         round.calls[index].stage = Stage::Running { stop, run };
         front.tell(UiEvent::Running(at));
-        self.ledger.crash_point(CrashPoint::AfterCallStarted);
-    }
-
-    /// Forwards what a tool prints to front ends, without secrets.
-    fn listener(
-        &self,
-        updates: &mpsc::Sender<UiEvent>,
-        update: impl Fn(String) -> UiEvent + Send + Sync + 'static,
-    ) -> OutputListener {
-        let blank = self.ledger.engine.safety.blank.clone();
-        let updates = updates.clone();
-        Arc::new(move |text| {
-            let text = String::from_utf8_lossy(&blank(text.as_bytes())).into_owned();
-            // A front end that is behind misses lines, not results.
-            let _ = updates.try_send(update(text));
-        })
+        self.worker.crash_point(CrashPoint::AfterCallStarted);
     }
 
     /// The row of a result, after its blob was stored, and the effect that ends its run.
@@ -327,18 +320,22 @@ impl Worker {
         if let Some(stale) = &output.stale
             && let Some(who) = read_held!(
                 front,
-                recall::who_changed(&self.ledger.engine, self.ledger.id(), stale)
+                recall::who_changed(self.worker.engine(), self.worker.ledger.id(), stale)
             )
         {
             let line = format!("{} was changed by {who}.\n", stale.path);
             line.trim_end().clone_into(&mut output.shown);
             output.body.splice(0..0, line.into_bytes());
         }
-        let blank = self.ledger.engine.safety.blank.clone();
-        let presented = present_within(&output.body, &*blank, self.result_limit(open));
+        let blank = self.worker.engine().safety.blank.clone();
+        let presented = present_within(
+            &output.body,
+            &*blank,
+            self.worker.context_keeper().result_limit(open),
+        );
         let blob = match &presented.blob {
             Some(bytes) => Some(BlobRef {
-                hash: Some(self.ledger.put_blob(bytes, front).await?),
+                hash: Some(self.worker.ledger.put_blob(bytes, front).await?),
                 bytes: Some(bytes.len() as u64),
             }),
             None => None,
@@ -354,7 +351,7 @@ impl Worker {
             blob,
             files: output.files,
         };
-        let ended = self.ledger.engine.environment.now();
+        let ended = self.worker.engine().environment.now();
         let end = run.map(|run| Effect::Run(RunEffect::End { run, ended }));
         Ok((open.result(came, verdict), end.into_iter().collect()))
     }
@@ -362,7 +359,7 @@ impl Worker {
     /// Stops all calls with everything that they started, and stores what came of each, then why.
     async fn stop_calls(
         &mut self,
-        mut round: Round,
+        mut round: CallSet,
         stop: &Stop,
         front: &mut FrontEnd<'_>,
     ) -> Result<TurnStep, EngineError> {
@@ -402,24 +399,40 @@ impl Worker {
                 Stage::Unseen | Stage::Ready(..) | Stage::Asked(..) => (not_run(stop), None),
             };
             events.push(call.open.result(Came::failed(reason), Verdict::Interrupted));
-            let ended = self.ledger.engine.environment.now();
+            let ended = self.worker.engine().environment.now();
             ends.extend(run.map(|run| Effect::Run(RunEffect::End { run, ended })));
         }
-        let (last, outcome) = self.stopped_by(stop);
+        let (last, outcome) = self.worker.stopped_by(stop);
         events.push(last);
-        let taken = self.taken_back(stop, front).await?;
+        let taken = self.worker.taken_back(stop, front).await?;
         ends.extend(withdrawn(&taken));
         let report = failed_report(&outcome);
-        self.ledger.crash_point(CrashPoint::BeforeStopStored);
+        self.worker.crash_point(CrashPoint::BeforeStopStored);
         let rows = self
+            .worker
             .ledger
             .commit_ending(events, ends, report.as_deref(), front)
             .await?;
-        self.ledger.crash_point(CrashPoint::AfterStopStored);
+        self.worker.crash_point(CrashPoint::AfterStopStored);
         front.told(rows);
         front.hand_back(taken);
         Ok(TurnStep::Done(outcome))
     }
+}
+
+/// Forwards what a tool prints to front ends, without secrets.
+fn listener(
+    ledger: &Ledger,
+    updates: &mpsc::Sender<UiEvent>,
+    update: impl Fn(String) -> UiEvent + Send + Sync + 'static,
+) -> OutputListener {
+    let blank = ledger.engine.safety.blank.clone();
+    let updates = updates.clone();
+    Arc::new(move |text| {
+        let text = String::from_utf8_lossy(&blank(text.as_bytes())).into_owned();
+        // A front end that is behind misses lines, not results.
+        let _ = updates.try_send(update(text));
+    })
 }
 
 impl Call {
@@ -442,7 +455,7 @@ impl Stage {
     }
 }
 
-impl Round {
+impl CallSet {
     fn is_done(&self) -> bool {
         self.calls
             .iter()

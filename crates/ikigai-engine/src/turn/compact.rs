@@ -47,7 +47,7 @@ pub(crate) struct Summary {
     /// First row of the range; none if the path has no root.
     pub(super) from: Option<RowRef>,
     pub(super) range: SummaryRange,
-    /// What the model counts for a token that is estimated.
+    /// Ratio of the model's tokens to estimated ones.
     pub(super) scale: Scale,
     /// The same for its row.
     stored_scale: Option<CountScale>,
@@ -91,7 +91,7 @@ enum Asking {
     Chunks(SummaryChunks, Option<String>),
 }
 
-/// What came of a summary that the user asked for.
+/// Outcome of a summary that the user asked for.
 pub(crate) enum Written {
     /// It is stored.
     Shrunk(Shrunk),
@@ -101,11 +101,11 @@ pub(crate) enum Written {
     Stopped(Stop),
 }
 
-/// What a summary did.
+/// Effect of a summary.
 #[derive(Debug)]
 pub(crate) struct Shrunk {
     pub(crate) turns: usize,
-    /// What the range needed before, and needs now.
+    /// Tokens of the range before and now.
     pub(crate) before: u64,
     pub(crate) after: u64,
 }
@@ -121,12 +121,17 @@ impl fmt::Display for Shrunk {
     }
 }
 
-impl Worker {
+/// Keeps requests within the model's window: summaries, elisions and cuts.
+pub(crate) struct ContextKeeper<'a> {
+    pub(super) worker: &'a mut Worker,
+}
+
+impl ContextKeeper<'_> {
     /// The rows that `/compact` would have summarised: all but the newest response, or all if that
     /// leaves nothing.
     fn compactable(&self, turn: &Turn) -> Option<SummaryRange> {
-        let Agent { state, view, .. } = &self.ledger.agent;
-        let limits = &self.ledger.engine.context_limits;
+        let Agent { state, view, .. } = &self.worker.ledger.agent;
+        let limits = &self.worker.ledger.engine.context_limits;
         let plan = |keep| plan_summary(state, view, &turn.target, &turn.window, limits, keep);
         let part = plan(Keep::NewestResponse).filter(SummaryRange::is_worth_replacing);
         part.or_else(|| plan(Keep::Nothing))
@@ -134,8 +139,8 @@ impl Worker {
 
     /// The rows that `/compact` would have summarised now.
     pub(crate) async fn summary_range(&mut self) -> Result<Option<SummaryRange>, EngineError> {
-        let mut turn = self.prepare_turn().await?;
-        self.read_window(&mut turn).await?;
+        let mut turn = self.worker.prepare_turn().await?;
+        self.worker.read_window(&mut turn).await?;
         Ok(self.compactable(&turn))
     }
 
@@ -144,10 +149,10 @@ impl Worker {
         &mut self,
         instructions: Option<&str>,
     ) -> Result<Option<Summary>, EngineError> {
-        self.summary = None;
-        self.look_up_window().await?;
-        let mut turn = self.prepare_turn().await?;
-        self.read_window(&mut turn).await?;
+        self.worker.summary = None;
+        self.worker.look_up_window().await?;
+        let mut turn = self.worker.prepare_turn().await?;
+        self.worker.read_window(&mut turn).await?;
         let Some(range) = self.compactable(&turn) else {
             return Ok(None);
         };
@@ -161,7 +166,7 @@ impl Worker {
         instructions: Option<&str>,
     ) -> Result<Summary, EngineError> {
         let asking = self.summary_requests(turn, &range, instructions);
-        let Ledger { agent, engine, .. } = &mut self.ledger;
+        let Ledger { agent, engine, .. } = &mut self.worker.ledger;
         let conversation = agent.state.agent().to_string();
         let writing = write(turn.model.clone(), asking, conversation, engine.hub.clone());
         let scale = Scale::of(&agent.state, &agent.view, &turn.target, turn.scale);
@@ -182,7 +187,7 @@ impl Worker {
         range: &SummaryRange,
         instructions: Option<&str>,
     ) -> Asking {
-        let Agent { state, view, .. } = &self.ledger.agent;
+        let Agent { state, view, .. } = &self.worker.ledger.agent;
         // A window leaves room for an answer.
         let room = turn.window.cap;
         if let Ok(mut request) = assemble(state, view, &turn.target, &turn.window) {
@@ -202,6 +207,7 @@ impl Worker {
         front: &mut FrontEnd<'_>,
     ) -> Result<(), EngineError> {
         match self
+            .worker
             .summary
             .take_if(|summary| summary.writing.is_finished())
         {
@@ -216,7 +222,7 @@ impl Worker {
         &mut self,
         front: &mut FrontEnd<'_>,
     ) -> Result<Option<Stop>, EngineError> {
-        let Some(mut summary) = self.summary.take() else {
+        let Some(mut summary) = self.worker.summary.take() else {
             return Ok(None);
         };
         match self.summary_response(&mut summary, front).await? {
@@ -236,15 +242,15 @@ impl Worker {
         front: &mut FrontEnd<'_>,
     ) -> Result<Option<Stop>, EngineError> {
         while !front.has_something_to_do()
-            && let Some(mut summary) = self.summary.take()
+            && let Some(mut summary) = self.worker.summary.take()
         {
             tokio::select! {
                 biased;
                 request = front.next() => {
-                    if let Some(stop) = self.heed(request, front).await? {
+                    if let Some(stop) = self.worker.heed(request, front).await? {
                         return Ok(Some(stop));
                     }
-                    self.summary = Some(summary);
+                    self.worker.summary = Some(summary);
                 }
                 response = summary.response() => {
                     let ended = self.store_summary(&summary, response, front).await?;
@@ -269,11 +275,11 @@ impl Worker {
     fn report_summary(&mut self, ended: Result<Shrunk, String>, front: &mut FrontEnd<'_>) {
         match ended {
             Ok(shrunk) => {
-                self.summary_failures = 0;
+                self.worker.summary_failures = 0;
                 front.tell(UiEvent::Notice(shrunk.to_string()));
             }
             Err(reason) => {
-                self.summary_failures += 1;
+                self.worker.summary_failures += 1;
                 let text = format!("no summary: {reason} · the conversation is sent as before");
                 front.tell(UiEvent::Warning(text));
             }
@@ -305,7 +311,7 @@ impl Worker {
         loop {
             tokio::select! {
                 biased;
-                request = front.next() => if let Some(stop) = self.heed(request, front).await? {
+                request = front.next() => if let Some(stop) = self.worker.heed(request, front).await? {
                     return Ok(Err(stop));
                 },
                 response = summary.response() => return Ok(Ok(response)),
@@ -331,13 +337,13 @@ impl Worker {
             text: Some(text.clone()),
             data: summary.data(),
         });
-        self.ledger.crash_point(CrashPoint::BeforeSummaryStored);
+        self.worker.crash_point(CrashPoint::BeforeSummaryStored);
         let rows = [usage].into_iter().chain(row).collect();
         let rows = self
-            .ledger
+            .worker
             .commit(CommitPlan::events(rows).waiting(front))
             .await?;
-        self.ledger.crash_point(CrashPoint::AfterSummaryStored);
+        self.worker.crash_point(CrashPoint::AfterSummaryStored);
         front.told(rows);
         Ok(judged.map(|(_, after)| Shrunk {
             turns: summary.range.turns,
@@ -349,10 +355,10 @@ impl Worker {
     /// The row of what a summary cost.
     pub(super) fn summary_usage(&self, summary: &Summary, response: &Response) -> Event {
         Event::Usage(UsageData {
-            response: Some(self.ledger.tally.response + 1),
+            response: Some(self.worker.ledger.tally.response + 1),
             provider: Some(summary.provider.clone()),
             model: Some(summary.model.clone()),
-            sum: Some(self.ledger.tally.spent.plus(&response.usage)),
+            sum: Some(self.worker.ledger.tally.spent.plus(&response.usage)),
             amounts: response.usage.clone(),
         })
     }
@@ -377,21 +383,25 @@ impl Worker {
     /// The to-do list and the children that still run, for the end of a summary.
     async fn still_open(&self) -> Result<String, EngineError> {
         let mut open = String::new();
-        if let Some(list) = recall::given(&self.ledger.engine, &self.ledger.agent, &[Need::List])
-            .await?
-            .list
+        if let Some(list) = recall::given(
+            self.worker.engine(),
+            &self.worker.ledger.agent,
+            &[Need::List],
+        )
+        .await?
+        .list
             && !list.trim().is_empty()
         {
             open.push_str("To-do list:\n");
             open.push_str(list.trim());
         }
-        let own = self.ledger.agent.state.agent();
+        let own = self.worker.ledger.agent.state.agent();
         let mut running = Vec::new();
-        for child in self.ledger.engine.agents().await? {
+        for child in self.worker.engine().agents().await? {
             let is_child = child.parent == Some(own) && child.status == Status::Running;
             if is_child
                 && running.len() < MOST_CHILDREN
-                && self.ledger.engine.works(child.id).await?
+                && self.worker.engine().works(child.id).await?
             {
                 running.push(child.name);
             }
@@ -408,7 +418,7 @@ impl Worker {
 
     /// Says whether a row is on the agent's path, wherever that has to be looked for.
     pub(super) async fn is_on_path(&mut self, row: RowRef) -> Result<bool, EngineError> {
-        let Ledger { agent, engine, .. } = &mut self.ledger;
+        let Ledger { agent, engine, .. } = &mut self.worker.ledger;
         while !agent.state.path().contains(row) {
             if agent.state.path().is_complete() {
                 return Ok(false);

@@ -11,13 +11,13 @@ use ikigai_tools::builtin::list;
 use ikigai_tools::output::{MOST_SENT_BYTES, OutputLimit};
 
 use super::Turn;
-use super::compact::MOST_FAILURES;
+use super::compact::{ContextKeeper, MOST_FAILURES};
 use crate::calls::OpenCall;
 use crate::environment::CrashPoint;
 use crate::figures::{tokens, turns};
 use crate::frontend::{FrontEnd, Stop, UiEvent};
 use crate::ledger::{CommitPlan, Ledger, read_held};
-use crate::{EngineError, Worker, window};
+use crate::{EngineError, window};
 
 /// Budgets below this are too small for a request that asks for a summary.
 const LEAST_SUMMARY_BUDGET: u64 = 8_000;
@@ -40,15 +40,15 @@ const OVERFLOW_PERCENT: u64 = 85;
 /// Bytes of a token, as estimates have it for ASCII.
 const BYTES_PER_TOKEN: u64 = 4;
 
-impl Worker {
+impl ContextKeeper<'_> {
     /// Bounds each of the results of one response, so that together they leave room for the rest.
     pub(super) fn share_results(&mut self, turn: &Turn, calls: usize) {
-        let limits = self.ledger.engine.context_limits;
+        let limits = self.worker.engine().context_limits;
         let together = turn.window.cap.saturating_mul(limits.results) / 100;
         let calls = calls.max(1) as u64;
         let bytes = together.saturating_mul(BYTES_PER_TOKEN) / calls;
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        self.result_size = OutputLimit {
+        self.worker.result_size = OutputLimit {
             bytes: bytes.min(limits.result_bytes),
             tokens: together / calls,
         };
@@ -60,7 +60,7 @@ impl Worker {
         if call.name == list::NAME {
             OutputLimit::of_bytes(MOST_SENT_BYTES)
         } else {
-            self.result_size
+            self.worker.result_size
         }
     }
 
@@ -73,9 +73,9 @@ impl Worker {
     ) -> Result<Option<Stop>, EngineError> {
         loop {
             self.take_in_summary(front).await?;
-            read_held!(front, self.read_window(turn));
-            let Agent { state, view, .. } = &self.ledger.agent;
-            let limits = self.ledger.engine.context_limits;
+            read_held!(front, self.worker.read_window(turn));
+            let Agent { state, view, .. } = &self.worker.ledger.agent;
+            let limits = self.worker.engine().context_limits;
             if let Some(elision) = plan_elision(state, view, &turn.target, &turn.window, &limits) {
                 if self.store_elision(elision, turn, front).await? {
                     continue;
@@ -100,11 +100,15 @@ impl Worker {
                 return Ok(None);
             };
             let is_needed = used > share(FULL_PERCENT);
-            if self.summary.is_none() {
+            if self.worker.summary.is_none() {
                 let is_worth_it = range.fresh.saturating_mul(LEAST_FRESH_PART) >= cap;
                 let starts = (is_needed || is_worth_it) && self.may_summarise(turn);
                 if starts
-                    && read_held!(front, self.ledger.engine.used_up(&self.ledger.agent)).is_none()
+                    && read_held!(
+                        front,
+                        self.worker.engine().used_up(&self.worker.ledger.agent)
+                    )
+                    .is_none()
                 {
                     self.start_summary(turn, used, range.clone(), front).await?;
                 }
@@ -112,7 +116,7 @@ impl Worker {
             if !is_needed {
                 return Ok(None);
             }
-            if self.summary.is_some() {
+            if self.worker.summary.is_some() {
                 if let Some(stop) = self.finish_summary(front).await? {
                     return Ok(Some(stop));
                 }
@@ -132,7 +136,7 @@ impl Worker {
         keep: Keep,
         front: &mut FrontEnd<'_>,
     ) -> Result<bool, EngineError> {
-        let Agent { state, view, .. } = &self.ledger.agent;
+        let Agent { state, view, .. } = &self.worker.ledger.agent;
         let goal = turn.window.cap.saturating_mul(FULL_PERCENT) / 100;
         match plan_last_elision(state, view, &turn.target, goal, keep) {
             Some(elision) => self.store_elision(elision, turn, front).await,
@@ -147,20 +151,20 @@ impl Worker {
         turn: &mut Turn,
         front: &mut FrontEnd<'_>,
     ) -> Result<Option<Stop>, EngineError> {
-        let models = self.ledger.engine.models.clone();
+        let models = self.worker.engine().models.clone();
         let mut learned = models.learn_window(&turn.choice);
         loop {
             tokio::select! {
                 biased;
                 () = &mut learned => break,
-                request = front.next() => if let Some(stop) = self.heed(request, front).await? {
+                request = front.next() => if let Some(stop) = self.worker.heed(request, front).await? {
                     return Ok(Some(stop));
                 },
             }
         }
         drop(learned);
         if self.has_stale_window(turn) {
-            self.renew_turn(turn, front).await?;
+            self.worker.renew_turn(turn, front).await?;
         }
         Ok(None)
     }
@@ -174,16 +178,16 @@ impl Worker {
         if !is_long {
             return Ok(turn);
         }
-        self.look_up_window().await?;
+        self.worker.look_up_window().await?;
         if self.has_stale_window(&turn) {
-            return self.prepare_turn().await;
+            return self.worker.prepare_turn().await;
         }
         Ok(turn)
     }
 
     /// Says whether the window of a turn's model became known since it was prepared.
     fn has_stale_window(&self, turn: &Turn) -> bool {
-        self.ledger.engine.models.window_tokens(&turn.choice) != turn.model.window_tokens()
+        self.worker.engine().models.window_tokens(&turn.choice) != turn.model.window_tokens()
     }
 
     /// Takes a refusal of a request as too long for the model's true window, once per request.
@@ -197,11 +201,11 @@ impl Worker {
         if error.kind != FailureKind::TooLong || turn.overflowed {
             return false;
         }
-        let Agent { state, view, .. } = &self.ledger.agent;
+        let Agent { state, view, .. } = &self.worker.ledger.agent;
         let scale = Scale::of(state, view, &turn.target, turn.scale);
         let sent = scale.counted(used_tokens(state, view, &turn.target));
         let share = |tokens: u64| tokens.saturating_mul(OVERFLOW_PERCENT) / 100;
-        // What the model takes, if the refusal states it; how much less to send is another matter,
+        // The model's window, if the refusal states it; the room to use is another matter,
         // since estimates can be wrong.
         let window = error.stated_window.map_or(share(sent), share);
         let room = window.min(share(sent));
@@ -209,7 +213,7 @@ impl Worker {
             return false;
         }
         turn.overflowed = true;
-        self.ledger.engine.correct_window(&turn.choice, window);
+        self.worker.engine().correct_window(&turn.choice, window);
         turn.budget = Budget::new(room, Some(turn.budget.cap));
         let text = format!(
             "Request too long for the model: window corrected to {} tokens, sending a shorter one",
@@ -220,9 +224,13 @@ impl Worker {
     }
 
     fn may_summarise(&self, turn: &Turn) -> bool {
-        self.ledger.engine.context_limits.summarise_above.is_some()
+        self.worker
+            .engine()
+            .context_limits
+            .summarise_above
+            .is_some()
             && turn.window.cap >= LEAST_SUMMARY_BUDGET
-            && self.summary_failures < MOST_FAILURES
+            && self.worker.summary_failures < MOST_FAILURES
     }
 
     async fn start_summary(
@@ -239,7 +247,7 @@ impl Worker {
             turns(range.turns)
         );
         let summary = read_held!(front, self.write_summary(turn, range.clone(), None));
-        self.summary = Some(Box::new(summary));
+        self.worker.summary = Some(Box::new(summary));
         front.tell(UiEvent::Notice(text));
         Ok(())
     }
@@ -290,7 +298,7 @@ impl Worker {
         if !self.store_context_row(data, points, turn, front).await? {
             return Ok(false);
         }
-        self.summary_failures = 0;
+        self.worker.summary_failures = 0;
         let text = format!(
             "Context full: {} left out without a summary. Your own messages stay. /context undo",
             turns(range.turns)
@@ -309,7 +317,7 @@ impl Worker {
         turn: &Turn,
         front: &mut FrontEnd<'_>,
     ) -> Result<bool, EngineError> {
-        let Ledger { agent, engine, .. } = &mut self.ledger;
+        let Ledger { agent, engine, .. } = &mut self.worker.ledger;
         let from = read_held!(front, window::root_of(engine.reader(), agent));
         if from.is_none() {
             return Ok(false);
@@ -323,12 +331,12 @@ impl Worker {
         };
         let row = Event::Summary { text: None, data };
         let [before, after] = points;
-        self.ledger.crash_point(before);
+        self.worker.crash_point(before);
         let rows = self
-            .ledger
+            .worker
             .commit(CommitPlan::events(vec![row]).waiting(front))
             .await?;
-        self.ledger.crash_point(after);
+        self.worker.crash_point(after);
         front.told(rows);
         Ok(true)
     }

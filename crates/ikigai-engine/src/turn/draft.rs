@@ -5,22 +5,23 @@ use std::time::Duration;
 use ikigai_store::{CommitError, DraftEffect, Effect};
 use tokio::time::Instant;
 
+use super::turn_loop::TurnLoop;
+use crate::EngineError;
 use crate::frontend::{FrontEnd, UiEvent};
 use crate::ledger::{CommitPlan, report_silence};
-use crate::{EngineError, Worker};
 
 /// Of a running answer at most so much is not yet stored.
 const DRAFT_EVERY: Duration = Duration::from_millis(250);
 
-/// What came of an answer so far.
+/// Text of an answer so far.
 #[derive(Default)]
 pub(super) struct Draft {
     pub(super) text: String,
-    /// How much of the text is stored.
+    /// Bytes of the text that are stored.
     stored_bytes: usize,
-    /// What is stored may be something else than the text's beginning, and is to be replaced.
+    /// The stored part may differ from the text's beginning and has to be replaced.
     stale: bool,
-    /// It was told that the store is away, and it has not come back since.
+    /// The front end knows that the store is away, and it has not come back since.
     away: bool,
     /// When the part that is not stored must be.
     pub(super) due: Option<Instant>,
@@ -59,7 +60,7 @@ impl Draft {
     }
 }
 
-impl Worker {
+impl TurnLoop<'_> {
     /// Stores what came since the last part. A store that fails is no reason to stop listening.
     pub(super) async fn store_draft(
         &mut self,
@@ -67,14 +68,14 @@ impl Worker {
         front: &mut FrontEnd<'_>,
     ) -> Result<(), EngineError> {
         let append = Effect::Draft(DraftEffect::Append {
-            agent: self.ledger.agent.state.agent(),
-            epoch: self.ledger.epoch,
+            agent: self.worker.ledger.agent.state.agent(),
+            epoch: self.worker.ledger.epoch,
             text: draft.text[draft.stored_bytes..].to_owned(),
-            at: self.ledger.engine.environment.now(),
+            at: self.worker.engine().environment.now(),
         });
         let drop = draft.stale.then(|| self.drop_draft());
         let with = drop.into_iter().chain([append]).collect();
-        match report_silence(self.ledger.commit(CommitPlan::effects(with)), front).await {
+        match report_silence(self.worker.commit(CommitPlan::effects(with)), front).await {
             Ok(_) => {
                 draft.stored_bytes = draft.text.len();
                 draft.stale = false;
@@ -97,8 +98,8 @@ impl Worker {
     /// The effect that ends the draft, with the rows that take its place.
     pub(super) fn drop_draft(&self) -> Effect {
         Effect::Draft(DraftEffect::Drop {
-            agent: self.ledger.agent.state.agent(),
-            epoch: self.ledger.epoch,
+            agent: self.worker.ledger.agent.state.agent(),
+            epoch: self.worker.ledger.epoch,
         })
     }
 }

@@ -16,17 +16,19 @@ mod records;
 mod settle;
 mod summary_edit;
 mod tool_run;
+mod turn_loop;
 mod worker;
 
 pub(crate) use compact::{Summary, Written};
 pub use interpreter::During;
 pub(crate) use interpreter::Interpreter;
+pub(crate) use other_agents::{resume_other, start_other};
 pub use worker::Worker;
 
 use std::sync::Arc;
 
 use ikigai_core::data::{self, Category, Via};
-use ikigai_core::project::Scale;
+use ikigai_core::project::{Scale, project};
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::{Budget, Event, Kind, Micros, RowRef, Seq, Settings, Target};
 use ikigai_providers::Model;
@@ -34,6 +36,7 @@ use ikigai_store::{Agent, CommitError};
 use tokio::time::Instant;
 
 use self::queue::{Senders, consumed, withdrawn};
+use self::turn_loop::TurnLoop;
 use crate::calls::OpenCall;
 use crate::documents::documents;
 use crate::engine::target_of;
@@ -46,7 +49,7 @@ use crate::rewind_effects::leave_for;
 use crate::tools::Toolset;
 use crate::{EngineError, mentions, window};
 
-/// What a turn does next. Between two steps everything is stored.
+/// Next step of a turn. Between two steps everything is stored.
 enum TurnStep {
     /// The model is asked.
     Ask,
@@ -56,15 +59,15 @@ enum TurnStep {
     Done(Outcome),
 }
 
-/// Who is asked in this turn, with what, and how much of it is used up.
+/// Model, tools and budget of a turn, and how much of them is used up.
 struct Turn {
     model: Arc<dyn Model>,
     target: Target,
-    /// How large requests may be, in the tokens that the model counts.
+    /// Budget of a request, in the tokens that the model counts.
     budget: Budget,
-    /// What a model that has not told yet is likely to count for an estimated token.
+    /// Likely ratio of the model's tokens to estimated ones, before it reported any.
     scale: Scale,
-    /// How large requests may be in estimated tokens.
+    /// Budget of a request in estimated tokens.
     window: Budget,
     tools: Toolset,
     /// The settings under which it was prepared.
@@ -73,7 +76,7 @@ struct Turn {
     choice: ModelChoice,
     /// True if the newest request was refused as too long, and shortened.
     overflowed: bool,
-    /// Whether it starts, or goes on.
+    /// It starts; otherwise it continues.
     starts: bool,
     requests: usize,
     calls: usize,
@@ -88,7 +91,9 @@ impl Worker {
         front: &mut FrontEnd<'_>,
     ) -> Result<Outcome, EngineError> {
         let turn = self.store_message(text, None, front).await?;
-        self.go(turn, TurnStep::Ask, front).await
+        TurnLoop { worker: self, turn }
+            .run(TurnStep::Ask, front)
+            .await
     }
 
     /// Stores a submitted message and has it answered.
@@ -104,7 +109,9 @@ impl Worker {
         match self.store_message(line, Some(*at), front).await {
             Ok(turn) => {
                 front.tell(UiEvent::Received(*id));
-                self.go(turn, TurnStep::Ask, front).await
+                TurnLoop { worker: self, turn }
+                    .run(TurnStep::Ask, front)
+                    .await
             }
             Err(error) => {
                 let is_over = matches!(&error, EngineError::Commit(CommitError::Fenced { .. }));
@@ -128,13 +135,13 @@ impl Worker {
         self.tell_settled(front).await?;
         let turn = self.prepare_turn().await?;
         let (message, files) = mentions::message_row(&mut self.ledger, text).await?;
-        let turn = self.turn_for(&message, turn).await?;
+        let turn = self.context_keeper().turn_for(&message, turn).await?;
         self.check_message(&message, &turn)?;
         for file in files {
             front.tell(UiEvent::Notice(file));
         }
         let closed = self.ledger.close_open_calls().await?;
-        // What waited was said before.
+        // Queued messages are older than this one.
         let waiting = self.waiting(Senders::Anybody).await?;
         let queued = self.shown(&waiting).await?;
         let first = closed.len() as u64;
@@ -180,7 +187,9 @@ impl Worker {
     ) -> Result<Outcome, EngineError> {
         self.tell_settled(front).await?;
         let turn = self.prepare_turn().await?;
-        self.go(turn, TurnStep::Ask, front).await
+        TurnLoop { worker: self, turn }
+            .run(TurnStep::Ask, front)
+            .await
     }
 
     /// Takes the agent's mail in and answers it.
@@ -239,32 +248,18 @@ impl Worker {
         } else {
             TurnStep::RunTools(open)
         };
-        self.go(turn, first, front).await
+        TurnLoop { worker: self, turn }.run(first, front).await
     }
 
     /// Says why no stopped turn can go on, if none can. Nothing is stored.
     pub(crate) async fn check_resumable(&mut self) -> Result<(), EngineError> {
         let mut turn = self.prepare_turn().await?;
         self.read_window(&mut turn).await?;
-        let can_go_on = self.can_ask(&turn) && !self.is_at_rest();
+        let can_go_on = self.can_ask(&turn) && !is_at_rest(&self.ledger.agent);
         if self.ledger.open_calls().await?.is_empty() && !can_go_on {
             return Err(EngineError::NothingToResume);
         }
         Ok(())
-    }
-
-    /// Whether nothing came after the last answer but what is never sent for itself.
-    fn is_at_rest(&self) -> bool {
-        let entries = self.ledger.agent.view.entries().iter().rev();
-        let newest = entries.filter_map(|entry| match entry.kind()? {
-            Kind::User if !is_message(&data::read(entry.row.data.as_deref())) => None,
-            Kind::Assistant => Some(true),
-            Kind::User | Kind::ToolCall | Kind::ToolResult | Kind::Interrupted | Kind::Error => {
-                Some(false)
-            }
-            _ => None,
-        });
-        newest.into_iter().next().unwrap_or(true)
     }
 
     /// Says why the model cannot be asked, if it cannot.
@@ -278,7 +273,7 @@ impl Worker {
         front: &mut FrontEnd<'_>,
     ) -> Result<(), EngineError> {
         if self.unsettled {
-            self.settle().await?;
+            self.settlement().settle().await?;
             self.unsettled = false;
         }
         for row in std::mem::take(&mut self.ledger.settled) {
@@ -317,49 +312,6 @@ impl Worker {
         })
     }
 
-    /// Brings a turn to its end. What a front end said and could not be heeded is handed back if
-    /// that fails.
-    async fn go(
-        &mut self,
-        mut turn: Turn,
-        first: TurnStep,
-        front: &mut FrontEnd<'_>,
-    ) -> Result<Outcome, EngineError> {
-        self.unsettled = true;
-        front.tell(UiEvent::Began);
-        let begun = self.begin_turn(&mut turn, front).await;
-        let ended = match begun {
-            Ok(()) => Box::pin(self.steps(turn, first, front)).await,
-            Err(error) => Err(error),
-        };
-        match &ended {
-            Ok(outcome) => {
-                self.unsettled = false;
-                front.tell(UiEvent::Ended(outcome.clone()));
-                // What was said too late for this turn waits for the next one.
-                self.hear(front).await?;
-            }
-            Err(error) => {
-                self.gave_up = front.stop_heard();
-                front.tell(UiEvent::Ended(Outcome::Failed(error.to_string())));
-                front.give_back(error);
-            }
-        }
-        ended
-    }
-
-    /// Reads pinned documents again if a turn starts.
-    async fn begin_turn(
-        &mut self,
-        turn: &mut Turn,
-        front: &mut FrontEnd<'_>,
-    ) -> Result<(), EngineError> {
-        if turn.starts {
-            self.read_pins(turn, front).await?;
-        }
-        Ok(())
-    }
-
     /// Reads as much of the path as a request can hold.
     async fn read_window(&mut self, turn: &mut Turn) -> Result<(), EngineError> {
         let Ledger { agent, engine, .. } = &mut self.ledger;
@@ -371,47 +323,6 @@ impl Worker {
         } = turn;
         turn.window = window::read(engine.reader(), agent, target, *budget, *scale).await?;
         Ok(())
-    }
-
-    async fn steps(
-        &mut self,
-        mut turn: Turn,
-        first: TurnStep,
-        front: &mut FrontEnd<'_>,
-    ) -> Result<Outcome, EngineError> {
-        let mut step = first;
-        loop {
-            step = match step {
-                TurnStep::Ask => {
-                    while let Some(waiting) = front.at_break.pop_front() {
-                        self.interpreter.run(self, waiting, front).await;
-                    }
-                    self.keep_up(&mut turn, front).await?;
-                    let reason = match Box::pin(self.learn_window(&mut turn, front)).await? {
-                        Some(reason) => Some(reason),
-                        None => Box::pin(self.fit_context(&mut turn, front)).await?,
-                    };
-                    match reason {
-                        Some(reason) => self.stop_here(&reason, front).await?,
-                        None => self.ask(&mut turn, front).await?,
-                    }
-                }
-                TurnStep::RunTools(calls) => self.run_tools(&mut turn, calls, front).await?,
-                TurnStep::Done(outcome) => return Ok(outcome),
-            };
-        }
-    }
-
-    /// What was set during a turn holds from its next request on.
-    async fn keep_up(
-        &mut self,
-        turn: &mut Turn,
-        front: &mut FrontEnd<'_>,
-    ) -> Result<(), EngineError> {
-        if turn.settings == *self.ledger.settings() {
-            return Ok(());
-        }
-        self.renew_turn(turn, front).await
     }
 
     /// Prepares a turn anew, with what it has used up so far.
@@ -477,9 +388,29 @@ impl Worker {
         front.hand_back(taken);
         Ok(TurnStep::Done(outcome))
     }
+
+    /// Says whether there is something to ask the model now.
+    fn can_ask(&self, turn: &Turn) -> bool {
+        let Agent { state, view, .. } = &self.ledger.agent;
+        project(state, view, &turn.target, &turn.window).is_ok()
+    }
 }
 
-/// How a stopped turn is told.
+/// Returns whether no row after the last answer asks for another one.
+fn is_at_rest(agent: &Agent) -> bool {
+    let entries = agent.view.entries().iter().rev();
+    let newest = entries.filter_map(|entry| match entry.kind()? {
+        Kind::User if !is_message(&data::read(entry.row.data.as_deref())) => None,
+        Kind::Assistant => Some(true),
+        Kind::User | Kind::ToolCall | Kind::ToolResult | Kind::Interrupted | Kind::Error => {
+            Some(false)
+        }
+        _ => None,
+    });
+    newest.into_iter().next().unwrap_or(true)
+}
+
+/// Row and outcome of a stopped turn.
 fn stopped(stop: &Stop) -> (Event, Outcome) {
     match stop {
         Stop::Interrupt(cause) => (Event::interrupted(*cause), Outcome::Interrupted(*cause)),
@@ -491,7 +422,7 @@ fn stopped(stop: &Stop) -> (Event, Outcome) {
     }
 }
 
-/// What a child whose work failed leaves to its parent, so that nobody waits for it in vain.
+/// Report of a child whose work failed, so that its parent does not wait in vain.
 fn failed_report(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Failed(reason) => Some(format!("I could not finish: {reason}")),

@@ -7,20 +7,16 @@ use ikigai_core::{Event, Settings};
 use ikigai_store::blobs;
 use ikigai_tools::Place;
 
-use super::Turn;
+use super::turn_loop::TurnLoop;
+use crate::EngineError;
 use crate::documents::{Document, documents};
 use crate::frontend::{FrontEnd, UiEvent};
 use crate::ledger::{CommitPlan, read_held};
-use crate::{EngineError, Worker};
 
-impl Worker {
+impl TurnLoop<'_> {
     /// Reads what is pinned; what is new becomes a blob and a row before the request.
-    pub(super) async fn read_pins(
-        &mut self,
-        turn: &mut Turn,
-        front: &mut FrontEnd<'_>,
-    ) -> Result<(), EngineError> {
-        let pins = self.ledger.settings().pins.clone().unwrap_or_default();
+    pub(super) async fn read_pins(&mut self, front: &mut FrontEnd<'_>) -> Result<(), EngineError> {
+        let pins = self.worker.settings().pins.clone().unwrap_or_default();
         if pins.is_empty() {
             return Ok(());
         }
@@ -35,15 +31,15 @@ impl Worker {
             };
             let row = Event::set("pin", settings.as_set());
             let rows = self
-                .ledger
+                .worker
                 .commit(CommitPlan::events(vec![row]).waiting(front))
                 .await?;
             front.told(rows);
         }
-        turn.settings = self.ledger.settings().clone();
-        turn.target.documents = read_held!(front, async {
+        self.turn.settings = self.worker.settings().clone();
+        self.turn.target.documents = read_held!(front, async {
             Ok::<_, EngineError>(
-                documents(self.ledger.engine.reader(), self.ledger.settings()).await?,
+                documents(self.worker.engine().reader(), self.worker.settings()).await?,
             )
         });
         Ok(())
@@ -52,14 +48,14 @@ impl Worker {
     async fn read_pin(&self, pin: &Pin, front: &mut FrontEnd<'_>) -> Result<Pin, EngineError> {
         let path = pin.path.clone().unwrap_or_default();
         let place = Place {
-            workdir: PathBuf::from(self.ledger.settings().workdir.as_deref().unwrap_or("/")),
-            hidden: self.ledger.engine.safety.hidden.clone(),
+            workdir: PathBuf::from(self.worker.settings().workdir.as_deref().unwrap_or("/")),
+            hidden: self.worker.engine().safety.hidden.clone(),
         };
-        let hash = match Document::read_pinned(&self.ledger.engine, &place, &path).await {
+        let hash = match Document::read_pinned(self.worker.engine(), &place, &path).await {
             Ok(document) => {
                 let hash = blobs::hash_of(&document.bytes).to_string();
                 if pin.hash.as_ref() != Some(&hash) {
-                    self.ledger.put_blob(&document.bytes, front).await?;
+                    self.worker.ledger.put_blob(&document.bytes, front).await?;
                 }
                 Some(hash)
             }

@@ -9,19 +9,19 @@ use ikigai_tools::permission::{Decision, Sandbox};
 use ikigai_tools::{Need, Output, Place, Prepared, Preview, Touches};
 
 use super::Turn;
-use super::calls::{Call, Round, Stage};
+use super::calls::{Call, CallSet, Stage, ToolRound};
+use crate::EngineError;
 use crate::calls::{Came, OpenCall};
 use crate::environment::CrashPoint;
 use crate::frontend::{Answer, FrontEnd, Question, Stop, UiEvent, UserRequest};
 use crate::grants::pending_tag;
 use crate::hub::OpenQuestion;
-use crate::ledger::{CommitPlan, read_held};
+use crate::ledger::{CommitPlan, Ledger, read_held};
 use crate::recall;
 use crate::tools::Freedom;
-use crate::{EngineError, Worker};
 
-impl Worker {
-    /// Whether a call may run.
+impl ToolRound<'_> {
+    /// Decides whether a call may run.
     pub(crate) fn judge(
         &self,
         open: &OpenCall,
@@ -29,42 +29,13 @@ impl Worker {
         place: &Place,
         sandbox: Sandbox,
     ) -> Decision {
-        self.ledger
-            .engine
-            .judge(self.ledger.grant(), sandbox, &open.name, prepared, place)
-    }
-
-    /// Reports unfinished work and queued messages, and asks open questions again (E9d).
-    pub(crate) async fn greet(&mut self, front: &mut FrontEnd<'_>) -> Result<(), EngineError> {
-        self.tell_settled(front).await?;
-        self.offer_grants(front);
-        self.tell_queued(front).await?;
-        let open = self.ledger.open_calls().await?;
-        if open.is_empty() || !front.answers {
-            return Ok(());
-        }
-        let tools = self.ledger.engine.toolset(self.ledger.settings()).await;
-        for call in open {
-            let Ok(prepared) = self.family().prepare_call(&tools, &call).await? else {
-                continue;
-            };
-            let sandbox = self.ledger.engine.sandbox_for(prepared.class).await;
-            let judged = self.judge(&call, &prepared, &tools.place, sandbox);
-            if let Decision::Ask { pattern } = judged {
-                let question = self.question(&call, &prepared, &tools.place, pattern);
-                let preview = (prepared.preview, prepared.needs);
-                let preview = match Box::pin(self.preview_call(preview, front)).await? {
-                    Ok(preview) => preview,
-                    // Without a question, nothing would have the stopped turn go on.
-                    Err(output) => Some(spell_out(&format!("it will fail: {}", output.shown))),
-                };
-                front.tell(UiEvent::Question(Question {
-                    preview,
-                    ..question
-                }));
-            }
-        }
-        Ok(())
+        self.worker.engine().judge(
+            self.worker.ledger.grant(),
+            sandbox,
+            &open.name,
+            prepared,
+            place,
+        )
     }
 
     /// The question about a call, without its preview.
@@ -78,7 +49,7 @@ impl Worker {
         let workdir = place.workdir.display().to_string();
         Question {
             call: call.at,
-            agent: self.ledger.settings().name.clone().unwrap_or_default(),
+            agent: self.worker.settings().name.clone().unwrap_or_default(),
             tool: call.name.clone(),
             shown: spell_out(&prepared.shown),
             hash: call_hash(&call.name, &call.arguments, &workdir, &pattern),
@@ -99,7 +70,7 @@ impl Worker {
         };
         let given = read_held!(
             front,
-            recall::given(&self.ledger.engine, &self.ledger.agent, &needs)
+            recall::given(self.worker.engine(), &self.worker.ledger.agent, &needs)
         );
         let preview = tokio::task::spawn_blocking(move || make(&given)).await;
         Ok(match preview {
@@ -118,28 +89,34 @@ impl Worker {
         front: &mut FrontEnd<'_>,
     ) -> Result<Option<Stop>, EngineError> {
         let (result, _) = self.result_of(open, None, output, front).await?;
-        self.ledger.crash_point(CrashPoint::BeforeResultStored);
+        self.worker.crash_point(CrashPoint::BeforeResultStored);
         let rows = self
-            .ledger
+            .worker
             .commit(CommitPlan::events(vec![result]).waiting(front))
             .await?;
-        self.ledger.crash_point(CrashPoint::AfterResultStored);
+        self.worker.crash_point(CrashPoint::AfterResultStored);
         front.told(rows);
         Ok(None)
     }
 
-    /// Stores what somebody answered, and only then does it.
+    /// Stores an answer, and then acts on it.
     pub(super) async fn answered(
         &mut self,
         turn: &Turn,
         (call, answer, by): (RowRef, Answer, AnsweredBy),
-        round: &mut Round,
+        round: &mut CallSet,
         front: &mut FrontEnd<'_>,
     ) -> Result<(), EngineError> {
         let Some(index) = round.asked(call) else {
             return Ok(());
         };
-        let mut events = vec![self.answer_row(call, &answer, by, &round.calls[index].open.name)];
+        let mut events = vec![answer_row(
+            &self.worker.ledger,
+            call,
+            &answer,
+            by,
+            &round.calls[index].open.name,
+        )];
         if let Answer::No(reason) = &answer {
             let reason = match reason {
                 Some(reason) => format!("The user said no: {reason}"),
@@ -148,12 +125,12 @@ impl Worker {
             let open = &round.calls[index].open;
             events.push(open.result(Came::failed(reason), Verdict::Refused));
         }
-        self.ledger.crash_point(CrashPoint::BeforePermissionStored);
+        self.worker.crash_point(CrashPoint::BeforePermissionStored);
         let rows = self
-            .ledger
+            .worker
             .commit(CommitPlan::events(events).waiting(front))
             .await?;
-        self.ledger.crash_point(CrashPoint::AfterPermissionStored);
+        self.worker.crash_point(CrashPoint::AfterPermissionStored);
         front.told(rows);
         let covers = self.is_free(turn, &mut round.calls[index]).await;
         if let Answer::Always(pattern) = &answer
@@ -165,7 +142,7 @@ impl Worker {
         round.calls[index].answer(&answer);
         if let Answer::Always(_) = answer {
             if covers {
-                self.answer_siblings(call, &answer, by, front);
+                answer_siblings(&self.worker.ledger, call, &answer, by, front);
             }
             self.ask_no_more(turn, round, front).await;
         }
@@ -180,47 +157,24 @@ impl Worker {
         &self,
         question: &Question,
     ) -> Result<Option<OpenQuestion>, EngineError> {
-        let own = self.ledger.engine.store.agent(question.call.agent).await?;
+        let own = self
+            .worker
+            .engine()
+            .store
+            .agent(question.call.agent)
+            .await?;
         let parent = own.and_then(|own| own.parent);
-        let all = &self.ledger.engine.hub.open_questions;
+        let all = &self.worker.ledger.engine.hub.open_questions;
         Ok(parent.map(|parent| all.add(question, parent)))
     }
 
-    /// Gives the same answer to identical questions of siblings in this process.
-    ///
-    /// Each sibling stores its own answer, and gets the rule by it.
-    fn answer_siblings(
-        &self,
-        call: RowRef,
-        answer: &Answer,
-        by: AnsweredBy,
-        front: &mut FrontEnd<'_>,
-    ) {
-        let hub = &self.ledger.engine.hub;
-        let mut names = Vec::new();
-        for (call, name) in hub.open_questions.take_identical(call) {
-            let answer = answer.clone();
-            if hub.deliver(call.agent, UserRequest::Answer { call, answer, by }) {
-                front.tell(UiEvent::Unasked(call));
-                names.push(name);
-            }
-        }
-        let questions = match names.len() {
-            0 => return,
-            1 => "1 identical question".to_owned(),
-            several => format!("{several} identical questions"),
-        };
-        let text = format!("also answered {questions}: {}", names.join(", "));
-        front.tell(UiEvent::Notice(text));
-    }
-
-    /// Whether the rules allow by now a call about which somebody is asked.
+    /// Returns whether the rules by now allow a call with an open question.
     async fn is_free(&self, turn: &Turn, call: &mut Call) -> bool {
         let class = match &call.stage {
             Stage::Asked(prepared) => prepared.class,
             _ => return false,
         };
-        let sandbox = self.ledger.engine.sandbox_for(class).await;
+        let sandbox = self.worker.engine().sandbox_for(class).await;
         let Stage::Asked(prepared) = &call.stage else {
             return false;
         };
@@ -228,8 +182,8 @@ impl Worker {
         judged == Decision::Allow
     }
 
-    /// Lets other calls go about which somebody is asked and which the rules allow by now.
-    async fn ask_no_more(&self, turn: &Turn, round: &mut Round, front: &mut FrontEnd<'_>) {
+    /// Starts other calls with open questions that the rules by now allow.
+    async fn ask_no_more(&self, turn: &Turn, round: &mut CallSet, front: &mut FrontEnd<'_>) {
         for call in &mut round.calls {
             if self.is_free(turn, call).await {
                 call.answer(&Answer::Once);
@@ -237,39 +191,68 @@ impl Worker {
             }
         }
     }
-
-    fn answer_row(&self, call: RowRef, answer: &Answer, by: AnsweredBy, tool: &str) -> Event {
-        let (word, set) = match answer {
-            Answer::Once => ("once", None),
-            Answer::No(_) => ("no", None),
-            Answer::Always(pattern) => {
-                // Rules that are not in force are not granted with this one.
-                let mut rules = self.ledger.grant().rules;
-                rules.push(Rule {
-                    tool: Some(tool.to_owned()),
-                    pattern: Some(pattern.clone()),
-                });
-                let settings = Settings {
-                    rules: Some(rules),
-                    ..Settings::default()
-                };
-                ("always", Some(settings.as_set()))
-            }
-        };
-        let data = CommandData {
-            command: Some("answer".to_owned()),
-            args: Some(word.to_owned()),
-            of: Some(call),
-            by: Some(by),
-            grant: set.as_ref().and_then(pending_tag),
-            set,
-            ..CommandData::default()
-        };
-        Event::Command { output: None, data }
-    }
 }
 
-impl Round {
+/// Gives the same answer to identical questions of siblings in this process.
+///
+/// Each sibling stores its own answer, and gets the rule by it.
+fn answer_siblings(
+    ledger: &Ledger,
+    call: RowRef,
+    answer: &Answer,
+    by: AnsweredBy,
+    front: &mut FrontEnd<'_>,
+) {
+    let hub = &ledger.engine.hub;
+    let mut names = Vec::new();
+    for (call, name) in hub.open_questions.take_identical(call) {
+        let answer = answer.clone();
+        if hub.deliver(call.agent, UserRequest::Answer { call, answer, by }) {
+            front.tell(UiEvent::Unasked(call));
+            names.push(name);
+        }
+    }
+    let questions = match names.len() {
+        0 => return,
+        1 => "1 identical question".to_owned(),
+        several => format!("{several} identical questions"),
+    };
+    let text = format!("also answered {questions}: {}", names.join(", "));
+    front.tell(UiEvent::Notice(text));
+}
+
+/// The row of an answer to a question.
+fn answer_row(ledger: &Ledger, call: RowRef, answer: &Answer, by: AnsweredBy, tool: &str) -> Event {
+    let (word, set) = match answer {
+        Answer::Once => ("once", None),
+        Answer::No(_) => ("no", None),
+        Answer::Always(pattern) => {
+            // Rules that are not in force are not granted with this one.
+            let mut rules = ledger.grant().rules;
+            rules.push(Rule {
+                tool: Some(tool.to_owned()),
+                pattern: Some(pattern.clone()),
+            });
+            let settings = Settings {
+                rules: Some(rules),
+                ..Settings::default()
+            };
+            ("always", Some(settings.as_set()))
+        }
+    };
+    let data = CommandData {
+        command: Some("answer".to_owned()),
+        args: Some(word.to_owned()),
+        of: Some(call),
+        by: Some(by),
+        grant: set.as_ref().and_then(pending_tag),
+        set,
+        ..CommandData::default()
+    };
+    Event::Command { output: None, data }
+}
+
+impl CallSet {
     /// True if a call that has not ended touches the same files.
     pub(super) fn is_touched(&self, touches: &Touches) -> bool {
         let is_open = |call: &&Call| !matches!(call.stage, Stage::Ended);
@@ -277,7 +260,7 @@ impl Round {
         open.any(|call| call.touches.conflicts_with(touches))
     }
 
-    /// The call about which somebody is asked.
+    /// The call of an open question.
     fn asked(&self, at: RowRef) -> Option<usize> {
         let is_asked = |call: &Call| call.open.at == at && matches!(call.stage, Stage::Asked(..));
         self.calls.iter().position(is_asked)

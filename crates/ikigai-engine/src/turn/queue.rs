@@ -155,7 +155,7 @@ impl Worker {
         Ok(first)
     }
 
-    /// What waits from these senders, in the order in which it was said.
+    /// Queued mail of these senders, in the order of arrival.
     pub(super) async fn waiting(&self, senders: Senders) -> Result<Vec<MailRecord>, EngineError> {
         let agent = self.ledger.agent.state.agent();
         let mut waiting = self.ledger.engine.store.queued_mail(agent).await?;

@@ -7,27 +7,27 @@ use ikigai_core::data::Verdict;
 use ikigai_store::{CommitError, Effect, RunEffect, RunId};
 use ikigai_tools::Output;
 
-use super::calls::{Round, Stage};
+use super::calls::{CallSet, Stage, ToolRound};
+use crate::EngineError;
 use crate::calls::{Came, OpenCall};
 use crate::environment::{CrashPoint, draw_run};
 use crate::frontend::{FrontEnd, Stop};
 use crate::ledger::{CommitPlan, read_held};
-use crate::{EngineError, Worker};
 
 /// Journal attempts after an unknown outcome.
 const MOST_DOUBTS: usize = 16;
 
-impl Worker {
+impl ToolRound<'_> {
     /// Journals calls that are about to run, in one commit. Returns the run of each.
     ///
     /// Calls that only read have none: they may run again.
     pub(super) async fn journal(
         &mut self,
         indices: &[usize],
-        round: &mut Round,
+        round: &mut CallSet,
         front: &mut FrontEnd<'_>,
     ) -> Result<Vec<Option<RunId>>, EngineError> {
-        let started = self.ledger.engine.environment.now();
+        let started = self.worker.engine().environment.now();
         let mut runs = Vec::new();
         let mut effects = Vec::new();
         for index in indices {
@@ -37,7 +37,7 @@ impl Worker {
                 continue;
             };
             let is_journalled = prepared.class != EffectClass::Read;
-            let run = is_journalled.then(|| draw_run(&*self.ledger.engine.environment));
+            let run = is_journalled.then(|| draw_run(&*self.worker.engine().environment));
             effects.extend(run.map(|run| {
                 Effect::Run(RunEffect::Start {
                     run,
@@ -50,9 +50,9 @@ impl Worker {
             runs.push(run);
         }
         if let Some(first) = runs.iter().flatten().next() {
-            self.ledger.crash_point(CrashPoint::BeforeCallJournalled);
+            self.worker.crash_point(CrashPoint::BeforeCallJournalled);
             self.commit_journal(*first, effects, front).await?;
-            self.ledger.crash_point(CrashPoint::AfterCallJournalled);
+            self.worker.crash_point(CrashPoint::AfterCallJournalled);
         }
         Ok(runs)
     }
@@ -64,10 +64,10 @@ impl Worker {
         effects: Vec<Effect>,
         front: &mut FrontEnd<'_>,
     ) -> Result<(), EngineError> {
-        let agent = self.ledger.agent.state.agent();
+        let agent = self.worker.ledger.agent.state.agent();
         for _ in 0..MOST_DOUBTS {
             match self
-                .ledger
+                .worker
                 .commit(CommitPlan::effects(effects.clone()).waiting(front))
                 .await
             {
@@ -75,12 +75,12 @@ impl Worker {
                 Err(EngineError::Commit(CommitError::Unknown(_))) => {}
                 other => return other.map(drop),
             }
-            let open = read_held!(front, self.ledger.engine.store.open_runs(agent));
+            let open = read_held!(front, self.worker.engine().store.open_runs(agent));
             if open.iter().any(|open| open.id == first) {
                 return Ok(());
             }
         }
-        self.ledger
+        self.worker
             .commit(CommitPlan::effects(effects).waiting(front))
             .await
             .map(drop)
@@ -90,10 +90,10 @@ impl Worker {
     pub(super) async fn record(
         &mut self,
         ended: Vec<(usize, Output)>,
-        round: &mut Round,
+        round: &mut CallSet,
         front: &mut FrontEnd<'_>,
     ) -> Result<(), EngineError> {
-        self.ledger.crash_point(CrashPoint::BeforeResultStored);
+        self.worker.crash_point(CrashPoint::BeforeResultStored);
         let mut events = Vec::new();
         let mut ends = Vec::new();
         let indices: Vec<_> = ended.iter().map(|(index, _)| *index).collect();
@@ -105,13 +105,13 @@ impl Worker {
             ends.extend(end);
         }
         let rows = self
-            .ledger
+            .worker
             .commit(CommitPlan::events(events).with(ends).waiting(front))
             .await?;
         for index in indices {
             round.calls[index].stage = Stage::Ended;
         }
-        self.ledger.crash_point(CrashPoint::AfterResultStored);
+        self.worker.crash_point(CrashPoint::AfterResultStored);
         front.told(rows);
         Ok(())
     }
@@ -119,25 +119,25 @@ impl Worker {
     /// Stores the results of calls that were refused.
     pub(super) async fn store_refusals(
         &mut self,
-        round: &mut Round,
+        round: &mut CallSet,
         front: &mut FrontEnd<'_>,
     ) -> Result<(), EngineError> {
         if round.refused.is_empty() {
             return Ok(());
         }
         let refused = std::mem::take(&mut round.refused);
-        self.ledger.crash_point(CrashPoint::BeforeResultStored);
+        self.worker.crash_point(CrashPoint::BeforeResultStored);
         let rows = self
-            .ledger
+            .worker
             .commit(CommitPlan::events(refused).waiting(front))
             .await?;
-        self.ledger.crash_point(CrashPoint::AfterResultStored);
+        self.worker.crash_point(CrashPoint::AfterResultStored);
         front.told(rows);
         Ok(())
     }
 }
 
-impl Round {
+impl CallSet {
     /// Answers a call that does not run. The turn goes on.
     pub(super) fn refuse(&mut self, open: &OpenCall, reason: String) -> Option<Stop> {
         let result = open.result(Came::failed(reason), Verdict::Refused);

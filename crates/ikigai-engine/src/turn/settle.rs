@@ -1,4 +1,4 @@
-//! Settling: whoever takes a lease ends what the former holder left unfinished. Nothing is sent.
+//! Settlement: the new holder of a lease ends the former one's unfinished turn. Nothing is sent.
 
 use ikigai_core::data::{self, Cause, CommandData, Verdict};
 use ikigai_core::{Event, Kind, RowRef, Seq};
@@ -15,7 +15,7 @@ use crate::response::partial;
 use crate::tools::Toolset;
 use crate::{EngineError, Worker};
 
-/// How many rows are read at a time to find out whether a turn was going on.
+/// Rows read at a time to find out whether a turn was running.
 const PAGE_ROWS: usize = 64;
 
 /// A row that closes a call, and the mail that it hands over.
@@ -33,24 +33,29 @@ impl From<Event> for Closed {
     }
 }
 
-impl Worker {
+/// Ends the turn that a former holder of the lease left unfinished.
+pub(crate) struct Settlement<'a> {
+    pub(super) worker: &'a mut Worker,
+}
+
+impl Settlement<'_> {
     /// Ends an unfinished turn: the draft's text becomes a row, calls are closed, and a row says
-    /// why it ended. A call that waits for somebody's answer stays open.
+    /// why it ended. A call that waits for an answer stays open.
     pub(crate) async fn settle(&mut self) -> Result<(), EngineError> {
-        let id = self.ledger.agent.state.agent();
-        let draft = self.ledger.engine.store.draft(id).await?;
-        let runs = self.ledger.engine.store.open_runs(id).await?;
+        let id = self.worker.ledger.agent.state.agent();
+        let draft = self.worker.engine().store.draft(id).await?;
+        let runs = self.worker.engine().store.open_runs(id).await?;
         let busy = self.is_busy().await?;
         let mut events = Vec::new();
         let mut handed = Vec::new();
         if let Some(draft) = draft.as_ref().filter(|draft| !draft.text.is_empty()) {
-            let choice = self.ledger.settings().model.clone();
+            let choice = self.worker.settings().model.clone();
             let target = choice.as_ref().map(crate::engine::model_of);
             let text = draft.text.clone();
             events.push(partial(
                 text,
                 "interrupted",
-                &self.ledger.tally,
+                &self.worker.ledger.tally,
                 target.as_ref(),
             ));
         }
@@ -63,20 +68,20 @@ impl Worker {
             }
         }
         if busy || !events.is_empty() {
-            let cause = self.gave_up.unwrap_or(Cause::Crash);
+            let cause = self.worker.gave_up.unwrap_or(Cause::Crash);
             events.push(Event::interrupted(cause));
         }
         let drop = draft.map(|_| {
             Effect::Draft(DraftEffect::Drop {
                 agent: id,
-                epoch: self.ledger.epoch,
+                epoch: self.worker.ledger.epoch,
             })
         });
-        let ended = self.ledger.engine.environment.now();
+        let ended = self.worker.engine().environment.now();
         let end = |run: &RunRecord| Effect::Run(RunEffect::End { run: run.id, ended });
         let with: Vec<_> = drop.into_iter().chain(runs.iter().map(end)).collect();
         if events.is_empty() && with.is_empty() {
-            self.gave_up = None;
+            self.worker.gave_up = None;
             return Ok(());
         }
         let consume = |head: Seq| {
@@ -89,13 +94,13 @@ impl Worker {
             });
             with.iter().cloned().chain(consumed).collect()
         };
-        self.ledger.crash_point(CrashPoint::BeforeSettlementStored);
-        self.ledger.settled = self
-            .ledger
+        self.worker.crash_point(CrashPoint::BeforeSettlementStored);
+        self.worker.ledger.settled = self
+            .worker
             .commit(CommitPlan::events(events).with_at(&consume))
             .await?;
-        self.gave_up = None;
-        self.ledger.crash_point(CrashPoint::AfterSettlementStored);
+        self.worker.gave_up = None;
+        self.worker.crash_point(CrashPoint::AfterSettlementStored);
         Ok(())
     }
 
@@ -108,11 +113,11 @@ impl Worker {
             let found = tokio::task::spawn_blocking(move || end_cookie(&cookie)).await;
             left.push((run.call, found.unwrap_or(0)));
         }
-        let open = self.ledger.open_calls().await?;
+        let open = self.worker.ledger.open_calls().await?;
         if open.is_empty() {
             return Ok(Vec::new());
         }
-        let tools = self.ledger.engine.toolset(self.ledger.settings()).await;
+        let tools = self.worker.engine().toolset(self.worker.settings()).await;
         let mut closed = Vec::new();
         for call in open {
             let found = left.iter().find(|(of, _)| *of == call.at);
@@ -124,7 +129,7 @@ impl Worker {
             } else if tools.agent_tool(&call.name) == Some(AgentTool::Wait) {
                 closed.extend(self.settle_wait(&call).await?);
             } else if !self.waits_for_an_answer(&call, &tools).await? {
-                let reason = match self.gave_up {
+                let reason = match self.worker.gave_up {
                     None => "not run, or not to its end: ikigai stopped unexpectedly",
                     Some(_) => "not run, or not to its end: the turn was given up",
                 };
@@ -139,38 +144,45 @@ impl Worker {
 
     /// Answers a wait whose mail is there or whose deadline has passed; any other stays open.
     async fn settle_wait(&mut self, call: &OpenCall) -> Result<Option<Closed>, EngineError> {
-        let wait = match self.family().wait_of_call(call).await? {
+        let wait = match self.worker.family().wait_of_call(call).await? {
             Ok(wait) => wait,
             Err(reason) => {
                 let refused = call.result(Came::failed(reason), Verdict::Refused);
                 return Ok(Some(refused.into()));
             }
         };
-        let moment = if wait.left(self.ledger.engine.environment.now()).is_zero() {
+        let moment = if wait.left(self.worker.engine().environment.now()).is_zero() {
             Moment::Deadline
         } else {
             Moment::Settlement
         };
-        let answered = self.family().answer_wait(call, &wait, moment).await?;
+        let answered = self
+            .worker
+            .family()
+            .answer_wait(call, &wait, moment)
+            .await?;
         Ok(answered.map(|(event, mail)| Closed { event, mail }))
     }
 
-    /// Says whether a call that has not started did so because somebody is to be asked.
+    /// Returns whether a call that has not started waits for approval.
     async fn waits_for_an_answer(
         &mut self,
         call: &OpenCall,
         tools: &Toolset,
     ) -> Result<bool, EngineError> {
-        let Ok(prepared) = self.family().prepare_call(tools, call).await? else {
+        let Ok(prepared) = self.worker.family().prepare_call(tools, call).await? else {
             return Ok(false);
         };
-        let sandbox = self.ledger.engine.sandbox_for(prepared.class).await;
-        let decision = self.judge(call, &prepared, &tools.place, sandbox);
+        let sandbox = self.worker.engine().sandbox_for(prepared.class).await;
+        let decision = self
+            .worker
+            .tool_round()
+            .judge(call, &prepared, &tools.place, sandbox);
         Ok(matches!(decision, Decision::Ask { .. }) && !self.is_answered(call.at))
     }
 
     fn is_answered(&self, call: RowRef) -> bool {
-        let entries = self.ledger.agent.view.entries().iter().rev();
+        let entries = self.worker.ledger.agent.view.entries().iter().rev();
         let mut since = entries.take_while(|entry| entry.at() != call);
         since.any(|entry| {
             entry.kind() == Some(Kind::Command) && {
@@ -182,7 +194,7 @@ impl Worker {
 
     async fn is_busy(&mut self) -> Result<bool, EngineError> {
         loop {
-            let Ledger { agent, engine, .. } = &mut self.ledger;
+            let Ledger { agent, engine, .. } = &mut self.worker.ledger;
             let empty = agent.view.entries().is_empty();
             let busy = agent.view.is_busy(agent.state.path()).filter(|_| !empty);
             if let Some(busy) = busy {
@@ -195,7 +207,7 @@ impl Worker {
     }
 }
 
-/// What the model is told of a call that had started when the process died.
+/// Result of a call that had started when the process died.
 fn unknown(found: usize) -> String {
     let processes = match found {
         0 => "No process of it was left".to_owned(),

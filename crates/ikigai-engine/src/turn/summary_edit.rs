@@ -6,14 +6,14 @@ use ikigai_core::words::Severity;
 use ikigai_core::{Event, RowRef};
 use ikigai_store::Agent;
 
-use super::compact::{NOT_ON_PATH, Shrunk, Summary, Written};
+use super::compact::{ContextKeeper, NOT_ON_PATH, Shrunk, Summary, Written};
+use crate::EngineError;
 use crate::environment::CrashPoint;
 use crate::figures::tokens;
 use crate::frontend::{FrontEnd, SummaryDraft};
 use crate::ledger::{CommitPlan, read_held};
-use crate::{EngineError, Worker};
 
-impl Worker {
+impl ContextKeeper<'_> {
     /// Waits for a summary that is to be edited, and stores what it cost.
     pub(crate) async fn draft_summary(
         &mut self,
@@ -29,7 +29,7 @@ impl Worker {
         let usage = self.summary_usage(&summary, &response);
         let judged = self.judge_summary(&summary, &response, front).await?;
         let usage = CommitPlan::events(vec![usage]).waiting(front);
-        let rows = self.ledger.commit(usage).await?;
+        let rows = self.worker.commit(usage).await?;
         front.told(rows);
         Ok(match judged {
             Ok((text, _)) => Ok(SummaryDraft {
@@ -52,8 +52,8 @@ impl Worker {
         (at, data, text): (RowRef, SummaryData, String),
         command: CommandData,
     ) -> Result<SummaryDraft, EngineError> {
-        let turn = self.prepare_turn().await?;
-        let Agent { state, view, .. } = &self.ledger.agent;
+        let turn = self.worker.prepare_turn().await?;
+        let Agent { state, view, .. } = &self.worker.ledger.agent;
         let scale = Scale::of(state, view, &turn.target, turn.scale);
         Ok(SummaryDraft {
             before: scale.counted(estimate_tokens(&text)),
@@ -105,11 +105,11 @@ impl Worker {
                 ..draft.command
             },
         };
-        self.ledger.crash_point(CrashPoint::BeforeSummaryStored);
+        self.worker.crash_point(CrashPoint::BeforeSummaryStored);
         let rows = row.into_iter().chain([late]).collect();
         let rows = CommitPlan::events(rows).waiting(front);
-        let rows = self.ledger.commit(rows).await?;
-        self.ledger.crash_point(CrashPoint::AfterSummaryStored);
+        let rows = self.worker.commit(rows).await?;
+        self.worker.crash_point(CrashPoint::AfterSummaryStored);
         front.told(rows);
         Ok(())
     }

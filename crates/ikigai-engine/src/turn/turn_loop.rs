@@ -11,8 +11,7 @@ pub(super) struct TurnLoop<'a> {
 }
 
 impl TurnLoop<'_> {
-    /// Brings a turn to its end. What a front end said and could not be heeded is handed back if
-    /// that fails.
+    /// Runs the turn to its end. If that fails, the front end gets its pending requests back.
     pub(super) async fn run(
         mut self,
         first: TurnStep,
@@ -29,7 +28,7 @@ impl TurnLoop<'_> {
             Ok(outcome) => {
                 self.worker.unsettled = false;
                 front.tell(UiEvent::Ended(outcome.clone()));
-                // What was said too late for this turn waits for the next one.
+                // Requests that came too late for this turn wait for the next one.
                 self.worker.hear(front).await?;
             }
             Err(error) => {
@@ -98,9 +97,9 @@ impl TurnLoop<'_> {
         }
     }
 
-    /// What was set during a turn holds from its next request on.
+    /// Applies settings that changed during the turn from its next request on.
     async fn keep_up(&mut self, front: &mut FrontEnd<'_>) -> Result<(), EngineError> {
-        if self.turn.settings == *self.worker.ledger.settings() {
+        if self.turn.settings == *self.worker.settings() {
             return Ok(());
         }
         self.worker.renew_turn(&mut self.turn, front).await

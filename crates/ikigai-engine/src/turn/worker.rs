@@ -2,16 +2,22 @@
 
 use ikigai_core::data::Cause;
 use ikigai_core::settings::{Approve, ModelChoice};
+use ikigai_core::spelling::spell_out;
 use ikigai_core::{Row, Settings};
 use ikigai_store::{Agent, AgentRecord};
 use ikigai_tools::output::{MOST_SENT_BYTES, OutputLimit};
+use ikigai_tools::permission::Decision;
 
+use super::calls::ToolRound;
+use super::compact::ContextKeeper;
+use super::settle::Settlement;
 use super::{Interpreter, Summary};
 use crate::context::Context;
 use crate::cost::Cap;
+use crate::environment::CrashPoint;
 use crate::family::{Family, Started};
-use crate::frontend::{FrontEnd, Stop, UiEvent};
-use crate::ledger::{Ledger, Starter};
+use crate::frontend::{FrontEnd, Question, Stop, UiEvent};
+use crate::ledger::{CommitPlan, Ledger, Starter};
 use crate::{Engine, EngineError};
 
 /// An agent of this process.
@@ -60,13 +66,29 @@ impl Worker {
     ) -> Result<Self, EngineError> {
         let ledger = Ledger::open(engine, agent, starter).await?;
         let mut worker = Self::new(ledger, interpreter);
-        worker.settle().await?;
+        worker.settlement().settle().await?;
         Ok(worker)
     }
 
     /// State and rows of the agent.
     pub fn agent(&self) -> &Agent {
         &self.ledger.agent
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.ledger.engine
+    }
+
+    pub(super) fn crash_point(&self, point: CrashPoint) {
+        self.ledger.crash_point(point);
+    }
+
+    /// Stores rows and effects; see [`Ledger::commit`].
+    pub(super) async fn commit(
+        &mut self,
+        plan: CommitPlan<'_, '_>,
+    ) -> Result<Vec<Row>, EngineError> {
+        self.ledger.commit(plan).await
     }
 
     pub(crate) fn settings(&self) -> &Settings {
@@ -129,5 +151,57 @@ impl Worker {
             }
         }
         self.ledger.release().await
+    }
+
+    /// Reports unfinished work and queued messages, and asks open questions again (E9d).
+    pub(crate) async fn greet(&mut self, front: &mut FrontEnd<'_>) -> Result<(), EngineError> {
+        self.tell_settled(front).await?;
+        self.offer_grants(front);
+        self.tell_queued(front).await?;
+        let open = self.ledger.open_calls().await?;
+        if open.is_empty() || !front.answers {
+            return Ok(());
+        }
+        let tools = self.ledger.engine.toolset(self.ledger.settings()).await;
+        for call in open {
+            let Ok(prepared) = self.family().prepare_call(&tools, &call).await? else {
+                continue;
+            };
+            let sandbox = self.ledger.engine.sandbox_for(prepared.class).await;
+            let judged = self
+                .tool_round()
+                .judge(&call, &prepared, &tools.place, sandbox);
+            if let Decision::Ask { pattern } = judged {
+                let question = self
+                    .tool_round()
+                    .question(&call, &prepared, &tools.place, pattern);
+                let preview = (prepared.preview, prepared.needs);
+                let preview = match Box::pin(self.tool_round().preview_call(preview, front)).await?
+                {
+                    Ok(preview) => preview,
+                    // Without a question, nothing would have the stopped turn go on.
+                    Err(output) => Some(spell_out(&format!("it will fail: {}", output.shown))),
+                };
+                front.tell(UiEvent::Question(Question {
+                    preview,
+                    ..question
+                }));
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls of a response, and questions about them.
+    pub(crate) fn tool_round(&mut self) -> ToolRound<'_> {
+        ToolRound { worker: self }
+    }
+
+    /// The window and its summaries.
+    pub(crate) fn context_keeper(&mut self) -> ContextKeeper<'_> {
+        ContextKeeper { worker: self }
+    }
+
+    pub(super) fn settlement(&mut self) -> Settlement<'_> {
+        Settlement { worker: self }
     }
 }
