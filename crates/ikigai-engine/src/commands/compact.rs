@@ -69,7 +69,7 @@ async fn compact(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     }
 }
 
-/// The line that says what is summarised; refused if that is nothing, or the budget is used up.
+/// Announces the summary; refuses an empty range, or a used up budget.
 async fn summarising(worker: &mut Worker) -> Result<String, Trouble> {
     if let Some(reason) = worker.ledger.engine.used_up(&worker.ledger.agent).await? {
         return Trouble::refused(reason);
@@ -80,7 +80,7 @@ async fn summarising(worker: &mut Worker) -> Result<String, Trouble> {
     }
 }
 
-/// Has the summary written, while whoever typed it can stop that.
+/// Requests the summary, until the user stops it.
 async fn write(
     worker: &mut Worker,
     instructions: Option<String>,
@@ -97,7 +97,7 @@ async fn write(
     outcome(written)
 }
 
-/// The line that says what came of a summary.
+/// Reports the result of a summary.
 fn outcome(written: Written) -> Result<String, Trouble> {
     match written {
         Written::Shrunk(shrunk) => Ok(shrunk.to_string()),
@@ -182,7 +182,7 @@ async fn show(worker: &mut Worker) -> Result<Reply, Trouble> {
     )))
 }
 
-/// Name of the last row that a summary replaces.
+/// Returns the name of the last row that a summary replaces.
 async fn range_end(worker: &Worker, data: &SummaryData) -> Result<String, EngineError> {
     match data.to {
         Some(to) => Ok(name_of(worker, to).await?),
@@ -190,7 +190,7 @@ async fn range_end(worker: &Worker, data: &SummaryData) -> Result<String, Engine
     }
 }
 
-/// Which of the rows that move the window is meant.
+/// Selection among the context rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Newest {
     /// The newest.
@@ -201,7 +201,7 @@ pub(super) enum Newest {
     Replacing,
 }
 
-/// The newest row that moves the window and was not taken back: its place, data and text.
+/// Returns the newest context row in force: its place, data and text.
 async fn newest(
     worker: &mut Worker,
     which: Newest,
@@ -222,7 +222,7 @@ async fn newest(
                 return Ok(Some((at, data, row.content)));
             }
         }
-        // Most are near the end; one that is not is looked for.
+        // Most are near the end; otherwise extend the path.
         if worker.ledger.agent.state.path().is_complete() {
             return Ok(None);
         }
@@ -230,7 +230,7 @@ async fn newest(
     }
 }
 
-/// Takes back the newest row that moves the window.
+/// Takes back the newest context row.
 pub(super) async fn undo(worker: &mut Worker, which: Newest) -> Result<Reply, Trouble> {
     let Some((at, stored, text)) = newest(worker, which).await? else {
         return Trouble::refused(match which {
@@ -258,7 +258,7 @@ pub(super) async fn undo(worker: &mut Worker, which: Newest) -> Result<Reply, Tr
     Ok(Reply::does(Event::Summary { text: None, data }, output))
 }
 
-/// Name of the summary that has the same range as the row `at`, which was an edit of it.
+/// Returns the name of the summary that the row `at` edited.
 async fn earlier(
     worker: &Worker,
     at: RowRef,

@@ -1,4 +1,4 @@
-//! The dispatcher: the only one that writes `command` rows with an echo.
+//! Dispatcher: the only writer of `command` rows with an echo.
 
 use ikigai_core::data::{Cause, CommandData};
 use ikigai_core::words::Severity;
@@ -15,17 +15,17 @@ use crate::ledger::CommitPlan;
 use crate::turn::Interpreter;
 use crate::{AgentJob, EngineError, Worker};
 
-/// What came of a line.
+/// Result of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// Whether it was a command that did nothing but warn, or tell that it was stopped.
+    /// True for a command that only printed a warning, or that was stopped.
     pub warned: bool,
-    /// How the turn ended that it began, if it began one.
+    /// Outcome of the turn that it started, if any.
     pub outcome: Option<Outcome>,
 }
 
 impl Done {
-    /// A command that did what it was to do.
+    /// Creates a successful command.
     pub fn command() -> Self {
         Self {
             warned: false,
@@ -33,7 +33,7 @@ impl Done {
         }
     }
 
-    /// A turn that ended so.
+    /// Creates a turn with this outcome.
     pub fn turn(outcome: Outcome) -> Self {
         Self {
             warned: false,
@@ -42,10 +42,10 @@ impl Done {
     }
 }
 
-/// What came of a command before anything further is done.
+/// Result of a command before its follow-up.
 pub(crate) struct Carried {
     pub(crate) warned: bool,
-    /// Who stopped it, if somebody did.
+    /// Request that stopped it, if any.
     pub(crate) stopped: Option<Stop>,
     /// The command's own row.
     row: RowRef,
@@ -63,15 +63,15 @@ impl Carried {
     }
 }
 
-/// What came of what follows a command.
+/// Result of a command's follow-up.
 pub(crate) enum ChainOutcome {
-    /// All is done.
+    /// Finished.
     Done,
-    /// What took its time did nothing but warn.
+    /// The slow part only printed a warning.
     Warned,
-    /// Somebody stopped what took its time, which told that.
+    /// The slow part was stopped, and reported that.
     Stopped(Stop),
-    /// The agent has this to do.
+    /// The agent has a job.
     Work(AgentJob),
 }
 
@@ -84,7 +84,7 @@ impl ChainOutcome {
     }
 }
 
-/// A line with which a `command` row is written.
+/// Line of a `command` row.
 struct Echo<'a> {
     line: &'a str,
     name: &'a str,
@@ -148,7 +148,7 @@ pub(crate) async fn preview(
     reply(worker, command, rest, front).await.map(Some)
 }
 
-/// Tells what a command would print; a line that would do more is left alone.
+/// Sends the output of a read-only command to the front end; ignores other lines.
 pub(crate) async fn show_preview(
     worker: &mut Worker,
     line: String,
@@ -164,8 +164,8 @@ pub(crate) async fn show_preview(
     Ok(())
 }
 
-/// Carries out the commands that ended a turn, or waited for its end, up to one after which
-/// the agent has something to do.
+/// Executes the commands that ended a turn or waited for its end.
+/// Stops at one that gives the agent a job.
 pub(crate) async fn carry_out_waiting(
     worker: &mut Worker,
     front: &mut FrontEnd<'_>,
@@ -196,7 +196,7 @@ pub(crate) async fn carry_out_waiting(
     }
 }
 
-/// Carries out a command in the middle of a turn, which goes on whatever becomes of it.
+/// Executes a command within a turn, which continues in any case.
 pub(crate) async fn carry_out_now(
     worker: &mut Worker,
     waiting: WaitingLine,
@@ -211,7 +211,7 @@ pub(crate) async fn carry_out_now(
     }
 }
 
-/// Does what follows a command, but for what the agent has to do then.
+/// Executes the follow-up of a command, except for the agent's job.
 pub(crate) async fn follow(
     worker: &mut Worker,
     line: &str,
@@ -229,8 +229,7 @@ pub(crate) async fn follow(
             let (reply, followed) = match later(worker, front).await {
                 Ok(output) => (Reply::says(output), ChainOutcome::Done),
                 Err(Trouble::Stopped(stop, told)) => {
-                    // Whoever leaves, leaves what follows too; whoever interrupts wanted this
-                    // to end.
+                    // An exit also stops all later work; an interrupt only ends this command.
                     if stop != Stop::Interrupt(Cause::User) {
                         front.heard.push(UserRequest::Stop(stop.clone()));
                     }
@@ -251,7 +250,7 @@ pub(crate) async fn follow(
     }
 }
 
-/// Stores what a command does and prints, in one transaction.
+/// Stores the effects and the output of a command, in one transaction.
 pub(crate) async fn dispatch(
     worker: &mut Worker,
     waiting: &WaitingLine,
@@ -300,7 +299,7 @@ async fn dispatch_line(
     }
 }
 
-/// Runs a line in the user's shell, and stores what came of it for the model or beside it.
+/// Runs a command in the user's shell, and stores its result, for the model or not.
 async fn shell(
     worker: &mut Worker,
     line: &str,
@@ -333,7 +332,7 @@ async fn shell(
         .commit(CommitPlan::events(vec![event]).waiting(front))
         .await?;
     front.told(rows);
-    // Whoever leaves, leaves the turn too; whoever interrupts wanted the command to end.
+    // An exit also stops the turn; an interrupt only ends this command.
     if let Some(stop @ Stop::Interrupt(Cause::Exit | Cause::Kill)) = &stopped {
         front.heard.push(UserRequest::Stop(stop.clone()));
     }
@@ -373,7 +372,7 @@ async fn store_reply(
         .commit(CommitPlan::events(events).with(reply.effects))
         .await?;
     if sets_mode {
-        // Said later than what was said for this process only.
+        // The new mode overrides an earlier one for this process only.
         worker.ledger.approve = None;
     }
     front.told(rows);
@@ -425,7 +424,7 @@ impl<'a> Echo<'a> {
         }
     }
 
-    /// `/key` and the provider; whatever else was typed there may be its key.
+    /// Keeps `/key` and the provider; other words may be the key itself.
     fn without_key(line: &'a str, rest: &'a str) -> Self {
         let provider = rest.split_whitespace().next();
         let provider = provider.filter(|provider| !looks_like_key(provider));
@@ -438,7 +437,7 @@ impl<'a> Echo<'a> {
         }
     }
 
-    /// The row of a command that only prints something.
+    /// Builds the row of a command that only prints text.
     fn event(&self, output: String) -> Event {
         Event::Command {
             output: Some(output),
@@ -457,7 +456,7 @@ impl<'a> Echo<'a> {
     }
 }
 
-/// Data of the row that a command prints later than its own row.
+/// Builds the data of a row for late output of a command.
 pub(super) fn late_data(line: &str, of: RowRef) -> CommandData {
     CommandData {
         of: Some(of),

@@ -1,4 +1,4 @@
-//! What a handler answers.
+//! Replies of command handlers.
 
 use ikigai_core::words::Severity;
 use ikigai_core::{Event, Settings};
@@ -8,40 +8,40 @@ use serde_json::{Map, Value};
 use crate::frontend::{FrontEnd, Next, Stop};
 use crate::{AgentJob, EngineError, Worker};
 
-/// What a command is to do and to print.
+/// Effects and output of a command.
 #[derive(Default)]
 pub(crate) struct Reply {
     /// Text that it prints, without a sign.
     pub(crate) output: String,
     /// Severity of the output; ordinary output has none.
     pub(crate) severity: Option<Severity>,
-    /// What happens: stored before the command's own row, in the same transaction.
+    /// Events, stored before the command's own row in the same transaction.
     pub(crate) events: Vec<Event>,
-    /// The settings that it changes.
+    /// Changed settings.
     pub(crate) set: Option<Map<String, Value>>,
     /// The user grants the mode and rules among them.
     pub(crate) grants: bool,
-    /// What else becomes true in that transaction.
+    /// Effects of the same transaction.
     pub(crate) effects: Vec<Effect>,
-    /// What is done next.
+    /// Follow-up.
     pub(crate) then: Then,
 }
 
-/// What is done after a command is stored.
+/// Follow-up of a command, after it is stored.
 #[derive(Default)]
 pub(crate) enum Then {
-    /// Nothing.
+    /// None.
     #[default]
     Nothing,
-    /// The agent does this.
+    /// Job for the agent.
     Work(AgentJob),
-    /// A front end does something.
+    /// Action of the front end.
     Front(Next),
-    /// Something that takes its time, whose output is a row of its own.
+    /// Slow part, whose output is a separate row.
     Later(Later),
 }
 
-/// Carries out the part of a command that takes its time, and returns what that printed.
+/// Executes the slow part of a command, and returns its output.
 pub(crate) type Later = Box<
     dyn for<'a, 'd> FnOnce(
             &'a mut Worker,
@@ -50,19 +50,19 @@ pub(crate) type Later = Box<
         + Send,
 >;
 
-/// Why a command did nothing.
+/// Failure of a command.
 #[derive(Debug)]
 pub(crate) enum Trouble {
-    /// It cannot be done; this says why, and what to do instead.
+    /// Refused: the reason, and possibly an alternative.
     Refused(String),
-    /// Somebody stopped it; this is told of it.
+    /// Stopped by a request; the text is the output.
     Stopped(Stop, String),
-    /// The engine could not.
+    /// Error of the engine.
     Engine(EngineError),
 }
 
 impl Reply {
-    /// Only prints something.
+    /// Creates a reply that only prints text.
     pub(crate) fn says(output: impl Into<String>) -> Self {
         Self {
             output: output.into(),
@@ -70,7 +70,7 @@ impl Reply {
         }
     }
 
-    /// Only warns.
+    /// Creates a reply that only warns.
     pub(crate) fn warns(output: impl Into<String>) -> Self {
         Self {
             severity: Some(Severity::Warning),
@@ -78,7 +78,7 @@ impl Reply {
         }
     }
 
-    /// Something happens.
+    /// Creates a reply with an event.
     pub(crate) fn does(event: Event, output: impl Into<String>) -> Self {
         Self {
             events: vec![event],
@@ -86,7 +86,7 @@ impl Reply {
         }
     }
 
-    /// Settings change.
+    /// Creates a reply that changes settings.
     pub(crate) fn sets(settings: &Settings, output: impl Into<String>) -> Self {
         Self {
             set: Some(settings.as_set()),
@@ -94,7 +94,7 @@ impl Reply {
         }
     }
 
-    /// Then something more is done.
+    /// Adds a follow-up.
     pub(crate) fn then(mut self, then: Then) -> Self {
         self.then = then;
         self
@@ -102,7 +102,7 @@ impl Reply {
 }
 
 impl Trouble {
-    /// The command cannot be carried out.
+    /// Refuses a command.
     pub(crate) fn refused<T>(reason: impl Into<String>) -> Result<T, Self> {
         Err(Self::Refused(reason.into()))
     }
