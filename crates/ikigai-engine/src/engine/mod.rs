@@ -1,4 +1,4 @@
-//! The engine: finds, makes and opens agents, and reads them without touching them.
+//! The engine: finds, creates and opens agents, and reads them without their lease.
 
 mod toolset;
 
@@ -22,7 +22,7 @@ use crate::limits::{AgentLimits, Limits, Resume};
 use crate::message_counts::MessageCounts;
 use crate::tools::{Safety, Tools, Toolset};
 
-/// The shortest prefix of an id that names an agent.
+/// Minimum length of an id prefix.
 const SHORTEST_PREFIX: usize = 4;
 
 /// All agents of one store. Reads through its [`EngineReader`].
@@ -46,7 +46,7 @@ pub struct EngineReader {
     pub(crate) store: Arc<dyn ReadLog>,
     pub(crate) environment: Arc<dyn Environment>,
     pub(crate) models: Arc<dyn Models>,
-    /// A smaller window than the model's, if the user wants one.
+    /// Window limit of the user, below the model's.
     pub(crate) window_tokens: Option<u64>,
     pub(crate) tools: Arc<dyn Tools>,
     pub(crate) safety: Safety,
@@ -68,7 +68,7 @@ impl Deref for Engine {
 }
 
 impl Engine {
-    /// An engine over a store.
+    /// Creates an engine over a store.
     pub fn new(
         store: Arc<dyn Log>,
         environment: Arc<dyn Environment>,
@@ -98,7 +98,7 @@ impl Engine {
         }
     }
 
-    /// Gives agents tools, within these bounds.
+    /// Sets the tools of agents, and their restrictions.
     #[must_use]
     pub fn with_tools(mut self, tools: Arc<dyn Tools>, safety: Safety) -> Self {
         self.reader.tools = tools;
@@ -106,35 +106,35 @@ impl Engine {
         self
     }
 
-    /// Ends turns that use up more than this.
+    /// Sets the limits of a turn.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Keeps requests below this many tokens.
+    /// Limits requests to this number of tokens.
     #[must_use]
     pub fn with_window_tokens(mut self, tokens: Option<u64>) -> Self {
         self.reader.window_tokens = tokens;
         self
     }
 
-    /// Summarises conversations that use more than this share of the budget, in percent.
+    /// Sets the share of the budget, in percent, above which conversations are summarised.
     #[must_use]
     pub fn with_summaries_at(mut self, percent: Option<u64>) -> Self {
         self.context_limits.summarise_above = percent;
         self
     }
 
-    /// Shortens conversations at these shares of the budget.
+    /// Sets the shares of the budget at which conversations are shortened.
     #[must_use]
     pub fn with_context_limits(mut self, limits: ContextLimits) -> Self {
         self.context_limits = limits;
         self
     }
 
-    /// Keeps families of agents within these bounds.
+    /// Sets the limits on families of agents.
     #[must_use]
     pub fn with_crowd(mut self, crowd: AgentLimits) -> Self {
         self.crowd = crowd;
@@ -147,12 +147,12 @@ impl Engine {
         self.hub.set_front(observer, answers);
     }
 
-    /// Says that there is a screen: commands that only a screen can carry out are for it.
+    /// Enables commands that need a screen.
     pub fn set_screen(&self) {
         self.hub.set_screen();
     }
 
-    /// Says that there is a terminal for the user's editor.
+    /// Enables commands that need a terminal for the user's editor.
     pub fn set_editor(&self) {
         self.hub.set_editor();
     }
@@ -167,7 +167,7 @@ impl Engine {
         self.hub.set_typed_key(provider, key);
     }
 
-    /// The key that was typed for a provider; it is handed out once.
+    /// Takes the key that was typed for a provider.
     pub(crate) fn typed_key(&self, provider: &str) -> Option<TypedKey> {
         self.hub.typed_key(provider)
     }
@@ -177,8 +177,8 @@ impl Engine {
         self.hub.deliver(agent, request)
     }
 
-    /// The same for a thread of its own: it waits until the agent has room for what is said, so that
-    /// an answer is never lost. Not for use inside the runtime.
+    /// Sends a request from a separate thread, waiting for room in the queue.
+    /// So an answer is never lost. Not for use inside the runtime.
     pub fn tell_waiting(&self, agent: AgentId, request: UserRequest) -> bool {
         let ear = self.hub.ear_of(agent);
         ear.is_some_and(|ear| ear.blocking_send(request).is_ok())
@@ -186,22 +186,22 @@ impl Engine {
 }
 
 impl EngineReader {
-    /// Looks for a model server on this machine: its name, and a model as it is typed.
+    /// Finds a model server on this machine: its name, and a model as typed.
     pub async fn find_local(&self) -> Option<(&'static str, String)> {
         self.models.find_local().await
     }
 
-    /// All agents, in the order in which they were made.
+    /// All agents, oldest first.
     pub async fn agents(&self) -> Result<Vec<AgentRecord>, EngineError> {
         Ok(self.store.agents(None).await?)
     }
 
-    /// All sessions, in the order in which they were made.
+    /// All sessions, oldest first.
     pub async fn sessions(&self) -> Result<Vec<SessionRecord>, EngineError> {
         Ok(self.store.sessions().await?)
     }
 
-    /// All models that are known by name.
+    /// All models with a known name.
     pub fn offers(&self) -> Vec<Offer> {
         self.models.offers()
     }
@@ -246,8 +246,8 @@ impl EngineReader {
         }
     }
 
-    /// The living root of a directory's session that was used last. Children work beside it, and
-    /// are spoken to by name.
+    /// Living root of a directory's sessions that was used last.
+    /// Children are addressed by name.
     pub async fn latest(&self, directory: &str) -> Result<Option<AgentRecord>, EngineError> {
         let mut latest: Option<AgentRecord> = None;
         for session in self.sessions_of(directory).await? {
@@ -272,7 +272,7 @@ impl EngineReader {
         Ok(sessions)
     }
 
-    /// The model under these settings.
+    /// Model under these settings.
     pub(crate) fn choice(&self, settings: &Settings) -> Result<ModelChoice, EngineError> {
         match &settings.model {
             Some(choice) => Ok(choice.clone()),
@@ -287,13 +287,13 @@ impl EngineReader {
         Budget::new(known.map_or(window, |known| known.min(window)), cap)
     }
 
-    /// Says whether a refusal showed that a model takes less than it was thought to.
+    /// Returns true if a refusal showed that a model's window is smaller than assumed.
     pub(crate) fn is_corrected(&self, choice: &ModelChoice) -> bool {
         let corrected = self.windows().get(&key_of(choice)).copied();
         corrected.is_some_and(|corrected| corrected < self.models.window_tokens(choice))
     }
 
-    /// Remembers that a model takes no more than this many tokens.
+    /// Records that a model's window is at most this number of tokens.
     pub(crate) fn correct_window(&self, choice: &ModelChoice, tokens: u64) {
         self.windows().insert(key_of(choice), tokens);
     }
@@ -311,7 +311,7 @@ fn key_of(choice: &ModelChoice) -> (String, String) {
     (provider.unwrap_or_default(), model.unwrap_or_default())
 }
 
-/// For whom requests are made, and with which tools.
+/// Target of requests: model and tools.
 pub(crate) fn target_of(choice: &ModelChoice, tools: &Toolset) -> Target {
     Target {
         tools: tools.specs(),
@@ -319,7 +319,7 @@ pub(crate) fn target_of(choice: &ModelChoice, tools: &Toolset) -> Target {
     }
 }
 
-/// The same without tools, for naming who answered.
+/// Target without tools, for naming the model of an answer.
 pub(crate) fn model_of(choice: &ModelChoice) -> Target {
     Target {
         provider: choice.provider.clone().unwrap_or_default(),

@@ -11,7 +11,7 @@ use crate::agent_tools::AgentTool;
 use crate::tools::{Freedom, Toolset};
 
 impl EngineReader {
-    /// The tools under these settings.
+    /// Tools under these settings.
     pub(crate) async fn toolset(&self, settings: &Settings) -> Toolset {
         let workdir = PathBuf::from(settings.workdir.as_deref().unwrap_or("/"));
         let offered = self.tools.offered(&workdir).await;
@@ -83,8 +83,7 @@ impl EngineReader {
         *found.await
     }
 
-    /// What a call's processes are kept from. Where nothing can be enforced, what comes of a call
-    /// says so.
+    /// Restrictions of a call's processes. If they cannot be enforced, the call's result says so.
     pub(crate) fn confinement(&self, place: &Place, freedom: Freedom) -> Confinement {
         let hidden = self.safety.hidden.clone();
         match freedom {

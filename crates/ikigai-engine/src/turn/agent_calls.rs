@@ -15,7 +15,7 @@ use crate::frontend::{FrontEnd, Stop, UiEvent};
 use crate::ledger::{CommitPlan, read_held};
 
 impl ToolRound<'_> {
-    /// Carries out a call of an agent tool at once. Returns a stop if it ended this agent.
+    /// Executes a call of an agent tool at once. Returns a stop if it ended this agent.
     pub(super) async fn admit_deal(
         &mut self,
         tool: AgentTool,
@@ -36,7 +36,7 @@ impl ToolRound<'_> {
         Ok(None)
     }
 
-    /// Carries out a call of an agent tool that the user approved.
+    /// Executes a call of an agent tool that the user approved.
     pub(super) async fn start_deal(
         &mut self,
         tool: AgentTool,
@@ -57,14 +57,14 @@ impl ToolRound<'_> {
         }
     }
 
-    /// Begins to wait for other agents.
+    /// Starts waiting for other agents.
     fn begin_wait(&self, wait: Wait, call: RowRef, front: &mut FrontEnd<'_>) -> Stage {
         let until = Instant::now() + wait.left(self.worker.engine().environment.now());
         front.tell(UiEvent::Running(call));
         Stage::Waiting(wait, until)
     }
 
-    /// Answers the waits that have come to their end.
+    /// Answers the waits that have ended.
     pub(super) async fn answer_waits(
         &mut self,
         round: &mut CallSet,
@@ -98,7 +98,7 @@ impl ToolRound<'_> {
                 )
                 .await
             {
-                // It bounced meanwhile, because this agent was killed: that is heard next.
+                // It bounced meanwhile, because this agent was killed; the kill is handled next.
                 Err(EngineError::Commit(CommitError::MailGone(_))) => continue,
                 rows => rows?,
             };

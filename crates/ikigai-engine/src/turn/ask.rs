@@ -1,4 +1,4 @@
-//! Asking the model: the request goes out, the answer comes in, its rows are stored.
+//! Requests to the model: sends one, streams the answer, stores its rows.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ enum Ending {
 }
 
 impl TurnLoop<'_> {
-    /// Asks the model once and stores what came of it.
+    /// Sends one request to the model and stores the answer.
     pub(super) async fn ask(&mut self, front: &mut FrontEnd<'_>) -> Result<TurnStep, EngineError> {
         if self.turn.requests >= self.worker.engine().limits.requests {
             let text = format!(
@@ -216,8 +216,8 @@ impl TurnLoop<'_> {
         }
     }
 
-    /// The row that leaves out what the provider refused by name, if it named anything that is not
-    /// left out already.
+    /// Row that omits the rows that the provider refused by name.
+    /// None if it named none, or only rows that are omitted already.
     fn refused_item(&self, ending: &Ending) -> Option<Event> {
         let Ending::Failed(error) = ending else {
             return None;
@@ -281,7 +281,7 @@ impl TurnLoop<'_> {
         Ok((rows, outcome))
     }
 
-    /// Decides which rows an answer becomes, however it ended.
+    /// Converts the end of a stream into rows.
     fn rows_of(&mut self, text: String, ending: Ending) -> (Vec<Event>, Outcome) {
         let (word, last, outcome) = match ending {
             Ending::Finished(answer) => {
@@ -309,8 +309,8 @@ impl TurnLoop<'_> {
         (said.into_iter().chain([last]).collect(), outcome)
     }
 
-    /// A whole answer that is not all the model had to say, and calls nothing, ends the turn too
-    /// soon.
+    /// Converts a whole answer into rows.
+    /// An incomplete answer without calls fails the turn.
     fn rows_of_answer(&self, answer: Response) -> (Vec<Event>, Outcome) {
         let short = match &answer.stop {
             StopReason::Length => Some("the answer was cut at the longest length asked for"),
@@ -373,7 +373,7 @@ pub(super) fn priced(mut response: Response, model: &dyn Model) -> Response {
     response
 }
 
-/// Says whether an answer that ended by itself has neither text nor calls.
+/// Returns true if a complete answer has neither text nor calls.
 fn is_empty(answer: &Response) -> bool {
     let says = |block: &AnswerBlock| match block {
         AnswerBlock::Text { text, .. } => !text.trim().is_empty(),
@@ -387,7 +387,7 @@ fn is_empty(answer: &Response) -> bool {
     ends && !answer.blocks.iter().any(says)
 }
 
-/// Lets an answer go. A task reads the rest of a finished one, so that its connection is kept.
+/// Drops an answer. A task reads the rest of a finished one, so that its connection is reused.
 pub(super) fn release(answer: Box<dyn ResponseStream>) {
     if let Some(rest) = answer.into_rest() {
         tokio::spawn(rest);

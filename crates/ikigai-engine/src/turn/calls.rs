@@ -1,5 +1,7 @@
-//! Running the calls of an answer: side by side where they touch nothing of each other, in their
-//! order where they do; each journalled before it starts and answered when it ends.
+//! Execution of the calls of an answer.
+//!
+//! Calls that touch different files run in parallel, others in order; each is journalled before it
+//! starts and answered when it ends.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -43,7 +45,7 @@ pub(super) struct CallSet {
     /// Calls that siblings may settle.
     pub(super) open_questions: Vec<OpenQuestion>,
     tasks: JoinSet<Output>,
-    /// Which call a task is of.
+    /// Index of each task's call.
     running: HashMap<Id, usize>,
     progress: mpsc::Sender<UiEvent>,
     /// Results of calls that do not run; one commit stores them.
@@ -57,18 +59,18 @@ pub(super) struct Call {
 }
 
 pub(super) enum Stage {
-    /// It was not looked at, because one before it ended the agent.
+    /// Not handled, because a call before it ended the agent.
     Unseen,
-    /// It may run as soon as nothing before it stands in the way.
+    /// It may start when no call before it blocks it.
     Ready(Box<Prepared>, Freedom),
-    /// Somebody is asked.
+    /// It waits for an approval.
     Asked(Box<Prepared>),
     /// It runs.
     Running {
         stop: CancellationToken,
         run: Option<RunId>,
     },
-    /// It waits for other agents, at most until then.
+    /// It waits for other agents, at most until this time.
     Waiting(Wait, Instant),
     /// Its result is stored.
     Ended,
@@ -80,7 +82,7 @@ pub(crate) struct ToolRound<'a> {
 }
 
 impl ToolRound<'_> {
-    /// Runs calls until each has its result.
+    /// Executes calls until each has its result.
     pub(super) async fn run_tools(
         &mut self,
         turn: &mut Turn,
@@ -129,7 +131,7 @@ impl ToolRound<'_> {
             if round.is_done() {
                 break;
             }
-            // Time in which nothing but a person is waited for is not the turn's.
+            // Time spent waiting only for the user does not count for the turn.
             let only_asked = round.running.is_empty() && !round.is_waiting();
             let since = Instant::now();
             tokio::select! {
@@ -165,7 +167,7 @@ impl ToolRound<'_> {
         Ok(TurnStep::Ask)
     }
 
-    /// Decides what is to be done with a call; one that cannot or may not run is answered at once.
+    /// Decides about a call; answers one that cannot or may not run at once.
     async fn admit(
         &mut self,
         open: OpenCall,
@@ -230,8 +232,8 @@ impl ToolRound<'_> {
         Ok(None)
     }
 
-    /// Starts every call that nothing before it stands in the way of. Returns a stop if one of
-    /// them ended this agent.
+    /// Starts every call that no call before it blocks.
+    /// Returns a stop if one of them ended this agent.
     async fn start_ready(
         &mut self,
         turn: &Turn,
@@ -264,7 +266,7 @@ impl ToolRound<'_> {
         Ok(None)
     }
 
-    /// Starts a call that is journalled, if it has to be.
+    /// Starts a call, which is journalled if necessary.
     fn start(
         &mut self,
         index: usize,
@@ -309,7 +311,7 @@ impl ToolRound<'_> {
         self.worker.crash_point(CrashPoint::AfterCallStarted);
     }
 
-    /// The row of a result, after its blob was stored, and the effect that ends its run.
+    /// Row of a result, after its blob was stored, and the effect that ends its run.
     pub(super) async fn result_of(
         &mut self,
         open: &OpenCall,
@@ -356,7 +358,7 @@ impl ToolRound<'_> {
         Ok((open.result(came, verdict), end.into_iter().collect()))
     }
 
-    /// Stops all calls with everything that they started, and stores what came of each, then why.
+    /// Stops all calls with their processes, and stores their results and the reason.
     async fn stop_calls(
         &mut self,
         mut round: CallSet,
@@ -393,7 +395,7 @@ impl ToolRound<'_> {
             let (reason, run) = match &call.stage {
                 Stage::Ended => continue,
                 Stage::Running { run, .. } => ("told to stop, and did not end in time", *run),
-                // Whoever comes back is asked again, and waits for what is left.
+                // After a restart the question is asked again, and the wait continues.
                 Stage::Asked(..) | Stage::Waiting(..) if is_exit(stop) => continue,
                 Stage::Waiting(..) => ("the wait was stopped", None),
                 Stage::Unseen | Stage::Ready(..) | Stage::Asked(..) => (not_run(stop), None),
@@ -420,7 +422,7 @@ impl ToolRound<'_> {
     }
 }
 
-/// Forwards what a tool prints to front ends, without secrets.
+/// Forwards the output of a tool to front ends, without secrets.
 fn listener(
     ledger: &Ledger,
     updates: &mpsc::Sender<UiEvent>,
@@ -430,7 +432,7 @@ fn listener(
     let updates = updates.clone();
     Arc::new(move |text| {
         let text = String::from_utf8_lossy(&blank(text.as_bytes())).into_owned();
-        // A front end that is behind misses lines, not results.
+        // A slow front end misses lines, but no results.
         let _ = updates.try_send(update(text));
     })
 }
@@ -446,7 +448,7 @@ impl Call {
 }
 
 impl Stage {
-    /// The journalled run of a call that runs.
+    /// Journalled run of a running call.
     pub(super) fn run(&self) -> Option<RunId> {
         match self {
             Self::Running { run, .. } => *run,
@@ -462,7 +464,7 @@ impl CallSet {
             .all(|call| matches!(call.stage, Stage::Ended))
     }
 
-    /// The calls that may start now, together: as many as there is room for.
+    /// Calls that may start now, up to the limit.
     fn ready(&self) -> Vec<usize> {
         let room = MOST_RUNNING.saturating_sub(self.running.len());
         let indices = 0..self.calls.len();
@@ -470,8 +472,8 @@ impl CallSet {
         ready.take(room).collect()
     }
 
-    /// Says whether a call may start now: it is allowed, and no call before it that has not ended
-    /// touches what it touches.
+    /// Returns true if a call may start now.
+    /// It is allowed, and no unfinished call before it touches the same files.
     fn may_start(&self, index: usize) -> bool {
         let call = &self.calls[index];
         let before = &self.calls[..index];
@@ -487,7 +489,7 @@ impl CallSet {
         self.calls.iter().any(waits)
     }
 
-    /// When the first wait ends at the latest.
+    /// Deadline of the first wait.
     fn wait_ends(&self, latest: Instant) -> Instant {
         let ends = self.calls.iter().filter_map(|call| match &call.stage {
             Stage::Waiting(_, until) => Some(*until),
@@ -496,7 +498,7 @@ impl CallSet {
         ends.min().unwrap_or(latest)
     }
 
-    /// The calls that have ended by now, and their outputs.
+    /// Calls that have ended, with their outputs.
     fn all_ended(&mut self, first: Result<(Id, Output), JoinError>) -> Vec<(usize, Output)> {
         let mut ended = vec![self.ended(first)];
         while let Some(next) = self.tasks.try_join_next_with_id() {
@@ -505,7 +507,7 @@ impl CallSet {
         ended
     }
 
-    /// Which call a task was of, and what came of it. A tool that panics has failed, no more.
+    /// Call of a finished task, with its output. A tool that panics has failed.
     fn ended(&mut self, ended: Result<(Id, Output), JoinError>) -> (usize, Output) {
         let (id, output) = match ended {
             Ok(ended) => ended,

@@ -1,4 +1,4 @@
-//! Summaries: the model writes a text that replaces older rows, beside the agent's work.
+//! Summaries: the model writes a text that replaces older rows, in parallel to the agent's work.
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ const LONGEST: Duration = Duration::from_mins(15);
 /// Failed summaries after which the conversation is cut instead.
 pub(super) const MOST_FAILURES: u32 = 3;
 
-/// A shorter text beside calls announces them and is no summary.
+/// A shorter text with calls announces them and is no summary.
 const LEAST_WITH_CALLS_BYTES: usize = 500;
 
 /// Most running children that a summary names.
@@ -42,7 +42,7 @@ const MOST_CHILDREN: usize = 20;
 /// Reason why a summary of rows that were left behind is not used.
 pub(super) const NOT_ON_PATH: &str = "its rows are not in context any more";
 
-/// A summary that is being written. Dropped, it is written no further.
+/// A summary that is being written; dropping it cancels the request.
 pub(crate) struct Summary {
     /// First row of the range; none if the path has no root.
     pub(super) from: Option<RowRef>,
@@ -74,7 +74,7 @@ impl Summary {
         }
     }
 
-    /// Waits for the response, or the reason why there is none. Safe to drop before it is ready.
+    /// Waits for the response or an error message. Cancel safe.
     async fn response(&mut self) -> Result<Response, String> {
         match (&mut self.writing).await {
             Ok(response) => response,
@@ -93,11 +93,11 @@ enum Asking {
 
 /// Outcome of a summary that the user asked for.
 pub(crate) enum Written {
-    /// It is stored.
+    /// Stored.
     Shrunk(Shrunk),
-    /// It is not, for this reason.
+    /// Not stored, for this reason.
     Nothing(String),
-    /// It was to be stopped.
+    /// Stopped by a request.
     Stopped(Stop),
 }
 
@@ -127,8 +127,7 @@ pub(crate) struct ContextKeeper<'a> {
 }
 
 impl ContextKeeper<'_> {
-    /// The rows that `/compact` would have summarised: all but the newest response, or all if that
-    /// leaves nothing.
+    /// Rows for `/compact`: all but the newest response, or all if that leaves nothing.
     fn compactable(&self, turn: &Turn) -> Option<SummaryRange> {
         let Agent { state, view, .. } = &self.worker.ledger.agent;
         let limits = &self.worker.ledger.engine.context_limits;
@@ -137,14 +136,14 @@ impl ContextKeeper<'_> {
         part.or_else(|| plan(Keep::Nothing))
     }
 
-    /// The rows that `/compact` would have summarised now.
+    /// Rows that `/compact` would summarise now.
     pub(crate) async fn summary_range(&mut self) -> Result<Option<SummaryRange>, EngineError> {
         let mut turn = self.worker.prepare_turn().await?;
         self.worker.read_window(&mut turn).await?;
         Ok(self.compactable(&turn))
     }
 
-    /// Starts a summary that the user asked for. One that was started before is dropped.
+    /// Starts a summary that the user requested; drops one that is running.
     pub(crate) async fn begin_summary(
         &mut self,
         instructions: Option<&str>,
@@ -188,7 +187,7 @@ impl ContextKeeper<'_> {
         instructions: Option<&str>,
     ) -> Asking {
         let Agent { state, view, .. } = &self.worker.ledger.agent;
-        // A window leaves room for an answer.
+        // The window leaves room for an answer.
         let room = turn.window.cap;
         if let Ok(mut request) = assemble(state, view, &turn.target, &turn.window) {
             request.messages.push(summary_message(instructions));
@@ -201,7 +200,7 @@ impl ContextKeeper<'_> {
         Asking::Chunks(chunks, instructions.map(str::to_owned))
     }
 
-    /// Stores a summary that was written beside the turn, if it is there.
+    /// Stores a summary that was written in parallel, if it is finished.
     pub(super) async fn take_in_summary(
         &mut self,
         front: &mut FrontEnd<'_>,
@@ -216,8 +215,8 @@ impl ContextKeeper<'_> {
         }
     }
 
-    /// Waits inside a turn for a summary without which the next request is too large. Returns why
-    /// the turn is to stop, if it is.
+    /// Waits within a turn for a summary without which the next request is too large.
+    /// Returns the stop of the turn, if there is one.
     pub(super) async fn finish_summary(
         &mut self,
         front: &mut FrontEnd<'_>,
@@ -235,8 +234,8 @@ impl ContextKeeper<'_> {
         }
     }
 
-    /// Waits for a summary that is being written beside the turn, unless something else is said:
-    /// then it is written on. Returns why it is to stop, if it is.
+    /// Waits for a summary that is written in parallel, until another request arrives.
+    /// The summary continues then. Returns the stop, if there is one.
     pub(super) async fn await_summary(
         &mut self,
         front: &mut FrontEnd<'_>,
@@ -286,7 +285,7 @@ impl ContextKeeper<'_> {
         }
     }
 
-    /// Waits for a summary that the user asked for, and stores it.
+    /// Waits for a summary that the user requested, and stores it.
     pub(crate) async fn see_written(
         &mut self,
         mut summary: Summary,
@@ -302,7 +301,7 @@ impl ContextKeeper<'_> {
         })
     }
 
-    /// Waits for the response to a request for a summary, unless the user stops that.
+    /// Waits for the response to a summary request, unless the user stops it.
     pub(super) async fn summary_response(
         &mut self,
         summary: &mut Summary,
@@ -319,8 +318,8 @@ impl ContextKeeper<'_> {
         }
     }
 
-    /// Stores the cost of a summary, and the summary itself if it is usable; otherwise returns why
-    /// it is not, and the conversation is sent as before.
+    /// Stores the usage of a summary, and the summary itself if it is usable.
+    /// Otherwise returns the reason, and the conversation is sent as before.
     async fn store_summary(
         &mut self,
         summary: &Summary,
@@ -352,7 +351,7 @@ impl ContextKeeper<'_> {
         }))
     }
 
-    /// The row of what a summary cost.
+    /// Usage row of a summary.
     pub(super) fn summary_usage(&self, summary: &Summary, response: &Response) -> Event {
         Event::Usage(UsageData {
             response: Some(self.worker.ledger.tally.response + 1),
@@ -363,7 +362,7 @@ impl ContextKeeper<'_> {
         })
     }
 
-    /// The text of a summary and the tokens that replace its range, or why it is unusable.
+    /// Text of a summary and the tokens that replace its range, or the reason why it is unusable.
     pub(super) async fn judge_summary(
         &mut self,
         summary: &Summary,
@@ -380,7 +379,7 @@ impl ContextKeeper<'_> {
         })
     }
 
-    /// The to-do list and the children that still run, for the end of a summary.
+    /// To-do list and running children, for the end of a summary.
     async fn still_open(&self) -> Result<String, EngineError> {
         let mut open = String::new();
         if let Some(list) = recall::given(
@@ -416,7 +415,7 @@ impl ContextKeeper<'_> {
         Ok(open)
     }
 
-    /// Says whether a row is on the agent's path, wherever that has to be looked for.
+    /// Returns true if a row is on the agent's path; reads the path as needed.
     pub(super) async fn is_on_path(&mut self, row: RowRef) -> Result<bool, EngineError> {
         let Ledger { agent, engine, .. } = &mut self.worker.ledger;
         while !agent.state.path().contains(row) {
@@ -429,7 +428,7 @@ impl ContextKeeper<'_> {
     }
 }
 
-/// Has a summary written. Nothing is stored.
+/// Requests a summary. Stores nothing.
 async fn write(
     model: Arc<dyn Model>,
     asking: Asking,
@@ -465,7 +464,7 @@ async fn write_chunks(
     while let Some(request) = chunks.next_request(earlier.as_deref(), instructions) {
         let response = respond(model, request, &conversation).await?;
         spent = spent.plus(&response.usage);
-        // The rest cannot make up for a chunk that is missing.
+        // Later chunks cannot replace a missing one.
         let written = written_text(&response).ok();
         newest = Some(response);
         if written.is_none() {
@@ -480,7 +479,7 @@ async fn write_chunks(
     })
 }
 
-/// One whole response of the model.
+/// Sends one request and reads the whole response.
 async fn respond(
     model: &dyn Model,
     request: Request,
@@ -510,7 +509,7 @@ fn text_of(response: &Response) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// The summary that a response holds, or why it holds none.
+/// Summary in a response, or the reason why there is none.
 fn written_text(response: &Response) -> Result<String, String> {
     match response.stop {
         StopReason::Length => return Err("it is too long".to_owned()),
@@ -530,7 +529,7 @@ fn written_text(response: &Response) -> Result<String, String> {
     Ok(written)
 }
 
-/// The text to store and the tokens that replace the range, or why it is no summary.
+/// Text to store and the tokens that replace the range, or the reason why it is no summary.
 fn judge(range: &SummaryRange, response: &Response, open: &str) -> Result<(String, u64), String> {
     let text = summary_text(&written_text(response)?, open);
     let after = estimate_tokens(&text) + range.verbatim;

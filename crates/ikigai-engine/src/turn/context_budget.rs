@@ -28,7 +28,7 @@ const LEAST_FRESH_PART: u64 = 5;
 /// A request above this share of the budget is not sent; estimates are not exact.
 const FULL_PERCENT: u64 = 97;
 
-/// Refusals of requests smaller than this, in tokens, correct no window.
+/// Smallest refused request, in tokens, that corrects a window.
 const LEAST_WINDOW: u64 = 512;
 
 /// Messages up to this size fit the smallest window.
@@ -37,11 +37,11 @@ const SHORT_MESSAGE_BYTES: usize = 1_024;
 /// Share of a refused request, or of the limit that the refusal names, that is sent instead.
 const OVERFLOW_PERCENT: u64 = 85;
 
-/// Bytes of a token, as estimates have it for ASCII.
+/// Bytes per token, as estimated for ASCII.
 const BYTES_PER_TOKEN: u64 = 4;
 
 impl ContextKeeper<'_> {
-    /// Bounds each of the results of one response, so that together they leave room for the rest.
+    /// Limits the size of each result of a response, so that together they leave room for the rest.
     pub(super) fn share_results(&mut self, turn: &Turn, calls: usize) {
         let limits = self.worker.engine().context_limits;
         let together = turn.window.cap.saturating_mul(limits.results) / 100;
@@ -64,8 +64,8 @@ impl ContextKeeper<'_> {
         }
     }
 
-    /// Writes context rows until the next request fits its budget. Returns why the turn is to stop
-    /// if the user stops it meanwhile.
+    /// Writes context rows until the next request fits its budget.
+    /// Returns the stop of the turn, if the user stops it meanwhile.
     pub(super) async fn fit_context(
         &mut self,
         turn: &mut Turn,
@@ -128,8 +128,8 @@ impl ContextKeeper<'_> {
         }
     }
 
-    /// Elides the outputs of a request that is not sent in its size, except those that `keep`
-    /// spares; `false` if that is not needed or saves nothing.
+    /// Elides outputs of a request that is too large, except those that `keep` spares.
+    /// Returns `false` if that is not needed or saves nothing.
     async fn store_last_elision(
         &mut self,
         turn: &Turn,
@@ -144,8 +144,8 @@ impl ContextKeeper<'_> {
         }
     }
 
-    /// Asks the server for the window of an unknown model, and makes the turn fit it. Returns why the
-    /// turn is to stop if the user stops it meanwhile.
+    /// Requests the window of an unknown model from the server, and makes the turn fit it.
+    /// Returns the stop of the turn, if the user stops it meanwhile.
     pub(super) async fn learn_window(
         &mut self,
         turn: &mut Turn,
@@ -169,9 +169,9 @@ impl ContextKeeper<'_> {
         Ok(None)
     }
 
-    /// Prepares a turn anew if its model's window has to be asked for because of a long message.
+    /// Prepares a turn again if a long message requires the model's window from the server.
     ///
-    /// Short messages fit any window, so they are stored without a question to the server.
+    /// Short messages fit any window, so they are stored without a request to the server.
     pub(super) async fn turn_for(&self, message: &Event, turn: Turn) -> Result<Turn, EngineError> {
         let is_long =
             matches!(message, Event::User { text, .. } if text.len() > SHORT_MESSAGE_BYTES);
@@ -185,13 +185,13 @@ impl ContextKeeper<'_> {
         Ok(turn)
     }
 
-    /// Says whether the window of a turn's model became known since it was prepared.
+    /// Returns true if the window of a turn's model became known since it was prepared.
     fn has_stale_window(&self, turn: &Turn) -> bool {
         self.worker.engine().models.window_tokens(&turn.choice) != turn.model.window_tokens()
     }
 
-    /// Takes a refusal of a request as too long for the model's true window, once per request.
-    /// Returns whether the request can be sent again, shorter.
+    /// Derives the model's true window from the refusal of a too long request, once per request.
+    /// Returns true if the request can be sent again, shorter.
     pub(super) fn shrink_window(
         &mut self,
         turn: &mut Turn,
@@ -252,7 +252,7 @@ impl ContextKeeper<'_> {
         Ok(())
     }
 
-    /// Stores an elision; `false` if the path has no root to begin it with.
+    /// Stores an elision; returns `false` if the path has no root.
     async fn store_elision(
         &mut self,
         elision: Elision,
@@ -281,7 +281,7 @@ impl ContextKeeper<'_> {
         Ok(true)
     }
 
-    /// Stores a cut; `false` if the path has no root to begin it with.
+    /// Stores a cut; returns `false` if the path has no root.
     async fn store_cut(
         &mut self,
         range: &SummaryRange,
@@ -307,7 +307,7 @@ impl ContextKeeper<'_> {
         Ok(true)
     }
 
-    /// Stores a context row without text, from the root of the path on; `false` without a root.
+    /// Stores a context row without text, from the root of the path; `false` without a root.
     ///
     /// `points` are the crash points before and after the commit.
     async fn store_context_row(

@@ -1,4 +1,4 @@
-//! The draft: what came of an answer so far, stored while it comes.
+//! Draft: the received part of a running answer, stored while it streams.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::EngineError;
 use crate::frontend::{FrontEnd, UiEvent};
 use crate::ledger::{CommitPlan, report_silence};
 
-/// Of a running answer at most so much is not yet stored.
+/// Interval between two commits of a running answer.
 const DRAFT_EVERY: Duration = Duration::from_millis(250);
 
 /// Text of an answer so far.
@@ -23,7 +23,7 @@ pub(super) struct Draft {
     stale: bool,
     /// The front end knows that the store is away, and it has not come back since.
     away: bool,
-    /// When the part that is not stored must be.
+    /// Deadline for storing the rest.
     pub(super) due: Option<Instant>,
 }
 
@@ -33,7 +33,7 @@ impl Draft {
         self.due.get_or_insert_with(|| Instant::now() + DRAFT_EVERY);
     }
 
-    /// The answer begins anew.
+    /// Starts the answer again.
     pub(super) fn restart(&mut self) {
         self.text.clear();
         if self.stored_bytes > 0 || self.stale {
@@ -47,21 +47,21 @@ impl Draft {
         self.due = Some(Instant::now() + DRAFT_EVERY);
     }
 
-    /// Says that the store is away, once until it is back: it is tried several times a second.
+    /// Reports a store that is away, once: several attempts are made per second.
     fn tell_away(&mut self, reason: String, front: &mut FrontEnd<'_>) {
         if !std::mem::replace(&mut self.away, true) {
             front.tell(UiEvent::StoreAway(reason));
         }
     }
 
-    /// Says whether something of it is, or may be, stored.
+    /// Returns true if a part of it is, or may be, stored.
     pub(super) fn is_stored(&self) -> bool {
         self.stored_bytes > 0 || self.stale
     }
 }
 
 impl TurnLoop<'_> {
-    /// Stores what came since the last part. A store that fails is no reason to stop listening.
+    /// Stores the text since the last commit. Failures of the store do not end the stream.
     pub(super) async fn store_draft(
         &mut self,
         draft: &mut Draft,
@@ -95,7 +95,7 @@ impl TurnLoop<'_> {
         Ok(())
     }
 
-    /// The effect that ends the draft, with the rows that take its place.
+    /// Effect that drops the draft, committed with the rows that replace it.
     pub(super) fn drop_draft(&self) -> Effect {
         Effect::Draft(DraftEffect::Drop {
             agent: self.worker.ledger.agent.state.agent(),

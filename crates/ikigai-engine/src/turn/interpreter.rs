@@ -8,11 +8,11 @@ use crate::{EngineError, Worker};
 /// Moment at which a command runs that is typed while the agent works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum During {
-    /// At once; its settings apply from the next request on.
+    /// At once; its settings apply to the next request.
     AtOnce,
-    /// Between two steps of the turn, because it takes its time.
+    /// Between two steps of the turn, because it takes time.
     AtBreak,
-    /// After the turn, which is interrupted as by its user: the command bends the path.
+    /// After the turn, which is interrupted as by its user: the command changes the path.
     Interrupts,
 }
 
@@ -21,7 +21,7 @@ pub(crate) trait Interpreter: Sync {
     /// Moment at which a line runs; none if it is a message.
     fn during(&self, line: &str) -> Option<During>;
 
-    /// Runs a line in the middle of a turn, which continues whatever comes of it.
+    /// Runs a line in the middle of a turn, which continues in any case.
     fn run<'a, 'd>(
         &self,
         worker: &'a mut Worker,
@@ -31,7 +31,7 @@ pub(crate) trait Interpreter: Sync {
     where
         'd: 'a;
 
-    /// Sends the output of a line that only shows something to the front end.
+    /// Sends the output of a read-only line to the front end.
     fn preview<'a, 'd>(
         &self,
         worker: &'a mut Worker,

@@ -1,5 +1,7 @@
-//! A turn: the message is stored, the request projected from the log, the answer streamed into a
-//! draft and stored whole, its calls run and their results stored, until the model calls no more.
+//! A turn, from the message to the last answer.
+//!
+//! The message is stored, the request projected from the log, the answer streamed into a draft and
+//! stored whole, its calls executed and their results stored, until the model makes no more calls.
 
 mod agent_calls;
 mod ask;
@@ -51,11 +53,11 @@ use crate::{EngineError, mentions, window};
 
 /// Next step of a turn. Between two steps everything is stored.
 enum TurnStep {
-    /// The model is asked.
+    /// Send a request.
     Ask,
-    /// These calls of its answer are run.
+    /// Execute these calls of the answer.
     RunTools(Vec<OpenCall>),
-    /// Nothing more.
+    /// End the turn.
     Done(Outcome),
 }
 
@@ -70,9 +72,9 @@ struct Turn {
     /// Budget of a request in estimated tokens.
     window: Budget,
     tools: Toolset,
-    /// The settings under which it was prepared.
+    /// Settings at its preparation.
     settings: Settings,
-    /// The model as it is chosen.
+    /// Chosen model.
     choice: ModelChoice,
     /// True if the newest request was refused as too long, and shortened.
     overflowed: bool,
@@ -84,7 +86,7 @@ struct Turn {
 }
 
 impl Worker {
-    /// Says something to the agent and has it answered.
+    /// Sends a message to the agent and runs the turn.
     pub async fn turn(
         &mut self,
         text: &str,
@@ -96,10 +98,10 @@ impl Worker {
             .await
     }
 
-    /// Stores a submitted message and has it answered.
+    /// Stores a submitted message and runs its turn.
     ///
-    /// A message that could not be stored is reported to the front end, which keeps it; that is
-    /// not an error of the agent unless it lost its lease.
+    /// A message that could not be stored is reported to the front end, which keeps it; that is not
+    /// an error of the agent unless it lost its lease.
     pub(crate) async fn submitted(
         &mut self,
         submission: Submission,
@@ -122,7 +124,7 @@ impl Worker {
         }
     }
 
-    /// Stores a message with everything that goes before it, and prepares its turn.
+    /// Stores a message with the rows that precede it, and prepares its turn.
     async fn store_message(
         &mut self,
         text: &str,
@@ -159,7 +161,7 @@ impl Worker {
         Ok(turn)
     }
 
-    /// Fails if a message is too long for the turn that it begins.
+    /// Fails if a message is too long for its turn.
     fn check_message(&self, message: &Event, turn: &Turn) -> Result<(), EngineError> {
         let Event::User { text, .. } = message else {
             return Ok(());
@@ -169,18 +171,18 @@ impl Worker {
         check_message_size(text, scale, &turn.budget)
     }
 
-    /// Fails if a message that is to wait is too long, or a file in it cannot be read.
+    /// Fails if a message to be queued is too long, or a file in it cannot be read.
     pub(crate) async fn check_waiting(&self, text: &str) -> Result<(), EngineError> {
         let message = mentions::waiting_row(&self.ledger, text).await?;
         match self.prepare_turn().await {
             Ok(turn) => self.check_message(&message, &turn),
-            // The turn that takes the message in reports the missing model.
+            // The turn that takes the message reports the missing model.
             Err(EngineError::NoModel(_)) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// Answers what is in the log already, such as a fork's prompt.
+    /// Answers messages in the log, such as a fork's prompt.
     pub(crate) async fn answer(
         &mut self,
         front: &mut FrontEnd<'_>,
@@ -192,7 +194,7 @@ impl Worker {
             .await
     }
 
-    /// Takes the agent's mail in and answers it.
+    /// Delivers the agent's mail and answers it.
     pub(crate) async fn answer_mail(
         &mut self,
         front: &mut FrontEnd<'_>,
@@ -202,7 +204,7 @@ impl Worker {
         self.answer(front).await
     }
 
-    /// Goes on with a turn that was stopped.
+    /// Resumes a stopped turn.
     pub async fn resume(&mut self, front: &mut FrontEnd<'_>) -> Result<Outcome, EngineError> {
         self.tell_settled(front).await?;
         self.check_resumable().await?;
@@ -216,7 +218,7 @@ impl Worker {
         self.go_on(front).await
     }
 
-    /// Sends the last turn again: what came of it is left behind.
+    /// Repeats the last turn; its rows leave the path.
     pub async fn retry(&mut self, front: &mut FrontEnd<'_>) -> Result<Outcome, EngineError> {
         self.tell_settled(front).await?;
         self.check_model().await?;
@@ -238,7 +240,7 @@ impl Worker {
         self.answer(front).await
     }
 
-    /// Goes on with what the log says is not done: open calls, or a message without an answer.
+    /// Continues unfinished work in the log: open calls, or an unanswered message.
     pub(crate) async fn go_on(&mut self, front: &mut FrontEnd<'_>) -> Result<Outcome, EngineError> {
         let mut turn = self.prepare_turn().await?;
         turn.starts = false;
@@ -251,7 +253,7 @@ impl Worker {
         TurnLoop { worker: self, turn }.run(first, front).await
     }
 
-    /// Says why no stopped turn can go on, if none can. Nothing is stored.
+    /// Fails if there is no stopped turn to resume. Stores nothing.
     pub(crate) async fn check_resumable(&mut self) -> Result<(), EngineError> {
         let mut turn = self.prepare_turn().await?;
         self.read_window(&mut turn).await?;
@@ -262,12 +264,12 @@ impl Worker {
         Ok(())
     }
 
-    /// Says why the model cannot be asked, if it cannot.
+    /// Fails if no request can be sent to the model.
     pub(crate) async fn check_model(&self) -> Result<(), EngineError> {
         self.prepare_turn().await.map(drop)
     }
 
-    /// Tells what was left unfinished and how it was settled, by this worker's own turns too.
+    /// Reports settled turns, after settling this worker's own unfinished one.
     pub(crate) async fn tell_settled(
         &mut self,
         front: &mut FrontEnd<'_>,
@@ -282,7 +284,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Finds out who is asked and with what. Nothing is stored.
+    /// Determines model, tools and limits of a turn. Stores nothing.
     async fn prepare_turn(&self) -> Result<Turn, EngineError> {
         let settings = self.ledger.agent.state.settings();
         let choice = self.ledger.engine.choice(settings)?;
@@ -325,7 +327,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Prepares a turn anew, with what it has used up so far.
+    /// Prepares a turn again, and keeps its consumption so far.
     async fn renew_turn(
         &mut self,
         turn: &mut Turn,
@@ -343,7 +345,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Ends a turn that cannot go on, with these rows, the last of which says why.
+    /// Ends a turn that cannot continue, with these rows; the last one has the reason.
     async fn give_up(
         &mut self,
         events: Vec<Event>,
@@ -362,7 +364,7 @@ impl Worker {
         Ok(TurnStep::Done(outcome))
     }
 
-    /// The row that tells why a turn is stopped, and how it ends by that.
+    /// Row with the reason of a stop, and the outcome of the turn.
     pub(super) fn stopped_by(&mut self, stop: &Stop) -> (Event, Outcome) {
         self.stopped = Some(stop.clone());
         self.summary = None;
@@ -389,7 +391,7 @@ impl Worker {
         Ok(TurnStep::Done(outcome))
     }
 
-    /// Says whether there is something to ask the model now.
+    /// Returns true if there is a request to send to the model.
     fn can_ask(&self, turn: &Turn) -> bool {
         let Agent { state, view, .. } = &self.ledger.agent;
         project(state, view, &turn.target, &turn.window).is_ok()

@@ -1,4 +1,4 @@
-//! Work that one agent gives to another of this process.
+//! Jobs that one agent gives to another of this process.
 
 use ikigai_store::{AgentRecord, CommitError};
 
@@ -14,7 +14,7 @@ pub(crate) async fn start_other(
     job: AgentJob,
 ) -> Result<(), EngineError> {
     let hub = &worker.ledger.engine.hub;
-    // One of this process is asked: opening it again would settle the turn in which it is.
+    // Deliver it to an active agent: opening it again would settle its running turn.
     if hub.is_working(other.id).is_some() && hub.deliver(other.id, UserRequest::Do(job.clone())) {
         worker.children.push(Started {
             id: other.id,

@@ -1,4 +1,4 @@
-//! Pinned documents are read when a turn starts, and never between its requests.
+//! Pinned documents: read when a turn starts, never between its requests.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use crate::frontend::{FrontEnd, UiEvent};
 use crate::ledger::{CommitPlan, read_held};
 
 impl TurnLoop<'_> {
-    /// Reads what is pinned; what is new becomes a blob and a row before the request.
+    /// Reads pinned files; stores new contents as a blob and a row before the request.
     pub(super) async fn read_pins(&mut self, front: &mut FrontEnd<'_>) -> Result<(), EngineError> {
         let pins = self.worker.settings().pins.clone().unwrap_or_default();
         if pins.is_empty() {

@@ -1,4 +1,4 @@
-//! Questions about calls: what is asked, and what comes of the answer.
+//! Questions about calls, and the handling of answers.
 
 use ikigai_core::data::{AnsweredBy, CommandData, Verdict};
 use ikigai_core::settings::Rule;
@@ -38,7 +38,7 @@ impl ToolRound<'_> {
         )
     }
 
-    /// The question about a call, without its preview.
+    /// Question about a call, without its preview.
     pub(super) fn question(
         &self,
         call: &OpenCall,
@@ -59,7 +59,7 @@ impl ToolRound<'_> {
         }
     }
 
-    /// The preview of a call, or the output of one that is known to fail.
+    /// Preview of a call, or the output of one that is known to fail.
     pub(super) async fn preview_call(
         &mut self,
         (preview, needs): (Option<Preview>, Vec<Need>),
@@ -76,12 +76,12 @@ impl ToolRound<'_> {
         Ok(match preview {
             Ok(Ok(text)) => Ok(Some(spell_out(&text)).filter(|text| !text.is_empty())),
             Ok(Err(output)) => Err(output),
-            // A preview that panicked shows nothing; the call itself is asked about all the same.
+            // A preview that panicked shows nothing; the question is asked anyway.
             Err(_) => Ok(None),
         })
     }
 
-    /// Answers a call that is known to fail; it does not run.
+    /// Answers a call that is known to fail, without running it.
     pub(super) async fn fail(
         &mut self,
         open: &OpenCall,
@@ -227,7 +227,7 @@ fn answer_row(ledger: &Ledger, call: RowRef, answer: &Answer, by: AnsweredBy, to
         Answer::Once => ("once", None),
         Answer::No(_) => ("no", None),
         Answer::Always(pattern) => {
-            // Rules that are not in force are not granted with this one.
+            // Foreign rules that are not in force must not be granted with this one.
             let mut rules = ledger.grant().rules;
             rules.push(Rule {
                 tool: Some(tool.to_owned()),
@@ -253,7 +253,7 @@ fn answer_row(ledger: &Ledger, call: RowRef, answer: &Answer, by: AnsweredBy, to
 }
 
 impl CallSet {
-    /// True if a call that has not ended touches the same files.
+    /// Returns true if an unfinished call touches the same files.
     pub(super) fn is_touched(&self, touches: &Touches) -> bool {
         let is_open = |call: &&Call| !matches!(call.stage, Stage::Ended);
         let mut open = self.calls.iter().filter(is_open);

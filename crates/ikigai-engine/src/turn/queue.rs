@@ -1,4 +1,4 @@
-//! Messages that arrive while the agent is at work: mail from the user, taken in at the next break.
+//! Messages that arrive while the agent works: mail from the user, delivered at the next boundary.
 
 use ikigai_core::data::Cause;
 use ikigai_core::{Event, RowRef, Seq};
@@ -11,18 +11,17 @@ use crate::frontend::{FrontEnd, Stop, UiEvent, UserRequest, WaitingLine};
 use crate::ledger::{CommitPlan, read_held};
 use crate::{EngineError, mentions};
 
-/// Whose mail is taken in.
+/// Senders whose mail is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Senders {
-    /// In the middle of a turn: only what the user says.
+    /// Within a turn: only the user.
     User,
-    /// At its beginning: everything.
+    /// At the start of a turn: all senders.
     Anybody,
 }
 
 impl Worker {
-    /// Does what a front end asks in the middle of a turn, unless it is to stop, which is handed
-    /// back.
+    /// Handles a request of a front end within a turn; returns a stop to its caller.
     pub(crate) async fn heed(
         &mut self,
         request: UserRequest,
@@ -38,7 +37,7 @@ impl Worker {
             UserRequest::Preview(line) => self.interpreter.preview(self, line, front).await?,
             UserRequest::Do(job) => front.jobs.push_back(job),
             UserRequest::TakeBack(mail) => self.take_back(mail, front).await,
-            // Answers to what is not asked are too late: the call was closed meanwhile.
+            // The question is closed, so the answer is too late.
             UserRequest::Answer { .. } => {}
         }
         Ok(None)
@@ -58,7 +57,7 @@ impl Worker {
         None
     }
 
-    /// Stores a message for the next break. If that fails, the front end gets it back.
+    /// Queues a message for the next boundary. If that fails, the front end gets it back.
     pub(crate) async fn queue(&mut self, waiting: WaitingLine, front: &mut FrontEnd<'_>) {
         let WaitingLine { line: text, id } = waiting;
         match self.check_waiting(&text).await {
@@ -97,7 +96,7 @@ impl Worker {
         }
     }
 
-    /// Reports messages that a former process queued and never delivered. The next turn sends them.
+    /// Reports messages that a former process queued but did not deliver. The next turn sends them.
     pub(super) async fn tell_queued(&self, front: &mut FrontEnd<'_>) -> Result<(), EngineError> {
         for MailRecord { id: mail, text, .. } in self.waiting(Senders::User).await? {
             front.tell(UiEvent::Queued { mail, text });
@@ -105,7 +104,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Hands a message that waits back to its user; one that was taken in meanwhile is not.
+    /// Returns a queued message to its user, unless it was delivered meanwhile.
     pub(crate) async fn take_back(&mut self, mail: MailId, front: &mut FrontEnd<'_>) {
         let Ok(waiting) = self.waiting(Senders::User).await else {
             return;
@@ -116,7 +115,7 @@ impl Worker {
         let withdraw = withdrawn(std::slice::from_ref(&found));
         let is_gone = match self.ledger.commit(CommitPlan::effects(withdraw)).await {
             Ok(_) => true,
-            // Of a commit of unknown outcome the mail itself tells what came.
+            // The mail itself shows the outcome of an unknown commit.
             Err(_) => match self.waiting(Senders::User).await {
                 Ok(waiting) => waiting.iter().all(|waits| waits.id != mail),
                 Err(_) => false,
@@ -127,8 +126,8 @@ impl Worker {
         }
     }
 
-    /// The messages of this front end that a user who interrupts the turn gets back: an interrupt
-    /// sends nothing. They are withdrawn with the row that tells of it.
+    /// Queued messages of this front end that an interrupt by the user returns.
+    /// An interrupt sends nothing. They are withdrawn with the row of the interrupt.
     pub(super) async fn taken_back(
         &self,
         stop: &Stop,
@@ -142,7 +141,7 @@ impl Worker {
         Ok(waiting)
     }
 
-    /// Heeds what was said so far; hands back the first wish to stop.
+    /// Handles received requests; returns the first stop.
     pub(crate) async fn hear(
         &mut self,
         front: &mut FrontEnd<'_>,
@@ -163,7 +162,7 @@ impl Worker {
         Ok(waiting)
     }
 
-    /// The rows that mail becomes.
+    /// Rows of mail.
     pub(super) async fn shown(&self, mail: &[MailRecord]) -> Result<Vec<Event>, EngineError> {
         let mut events = Vec::new();
         for mail in mail {
@@ -178,8 +177,8 @@ impl Worker {
         Ok(events)
     }
 
-    /// Takes in what waits from the user: each message becomes a row, in the transaction that
-    /// marks it as delivered. Says whether there was any.
+    /// Delivers queued mail of the user; returns false if there is none.
+    /// Each message becomes a row, in the transaction that marks it as delivered.
     pub(super) async fn take_in_queued(
         &mut self,
         front: &mut FrontEnd<'_>,
@@ -187,7 +186,7 @@ impl Worker {
         self.take_in(Senders::User, front).await
     }
 
-    /// Takes in what waits from these senders.
+    /// Delivers queued mail of these senders.
     pub(super) async fn take_in(
         &mut self,
         senders: Senders,
@@ -215,13 +214,13 @@ impl Worker {
     }
 }
 
-/// The effects that take mail back.
+/// Effects that withdraw mail.
 pub(super) fn withdrawn(mail: &[MailRecord]) -> Vec<Effect> {
     let withdraw = |mail: &MailRecord| Effect::Mail(MailEffect::Withdraw { mail: mail.id });
     mail.iter().map(withdraw).collect()
 }
 
-/// The effects that deliver mail by the rows after `head`, one each.
+/// Effects that deliver mail by the rows after `head`, one each.
 pub(super) fn consumed(mail: &[MailRecord], head: RowRef) -> Vec<Effect> {
     let mut by = head;
     let mut effects = Vec::new();

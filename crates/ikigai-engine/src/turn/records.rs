@@ -18,9 +18,9 @@ use crate::ledger::{CommitPlan, read_held};
 const MOST_DOUBTS: usize = 16;
 
 impl ToolRound<'_> {
-    /// Journals calls that are about to run, in one commit. Returns the run of each.
+    /// Journals calls that are about to run, in one commit; returns the run of each.
     ///
-    /// Calls that only read have none: they may run again.
+    /// Read-only calls have none: they may run again.
     pub(super) async fn journal(
         &mut self,
         indices: &[usize],
@@ -57,7 +57,7 @@ impl ToolRound<'_> {
         Ok(runs)
     }
 
-    /// Stores journal entries, of which `first` is one.
+    /// Stores journal entries, among them `first`.
     async fn commit_journal(
         &mut self,
         first: RunId,
@@ -71,7 +71,7 @@ impl ToolRound<'_> {
                 .commit(CommitPlan::effects(effects.clone()).waiting(front))
                 .await
             {
-                // The journal itself tells whether it was written.
+                // The journal itself shows if it was written.
                 Err(EngineError::Commit(CommitError::Unknown(_))) => {}
                 other => return other.map(drop),
             }
@@ -138,7 +138,7 @@ impl ToolRound<'_> {
 }
 
 impl CallSet {
-    /// Answers a call that does not run. The turn goes on.
+    /// Answers a call that does not run. The turn continues.
     pub(super) fn refuse(&mut self, open: &OpenCall, reason: String) -> Option<Stop> {
         let result = open.result(Came::failed(reason), Verdict::Refused);
         self.refused.push(result);

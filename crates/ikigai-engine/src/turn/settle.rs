@@ -18,7 +18,7 @@ use crate::{EngineError, Worker};
 /// Rows read at a time to find out whether a turn was running.
 const PAGE_ROWS: usize = 64;
 
-/// A row that closes a call, and the mail that it hands over.
+/// Row that closes a call, and the mail that it delivers.
 struct Closed {
     event: Event,
     mail: Vec<MailRecord>,
@@ -104,9 +104,9 @@ impl Settlement<'_> {
         Ok(())
     }
 
-    /// The rows that close the calls which were open when the process died.
+    /// Rows that close the calls that were open when the process died.
     async fn settle_calls(&mut self, runs: &[RunRecord]) -> Result<Vec<Closed>, EngineError> {
-        // Ended whether or not their call is still open: nothing goes on behind the user's back.
+        // End all processes, even of closed calls, so that none runs without the user's knowledge.
         let mut left = Vec::new();
         for run in runs {
             let cookie = cookie_of(Some(run.id));
@@ -142,7 +142,7 @@ impl Settlement<'_> {
         Ok(closed)
     }
 
-    /// Answers a wait whose mail is there or whose deadline has passed; any other stays open.
+    /// Answers a wait if its mail is there or its deadline has passed; any other stays open.
     async fn settle_wait(&mut self, call: &OpenCall) -> Result<Option<Closed>, EngineError> {
         let wait = match self.worker.family().wait_of_call(call).await? {
             Ok(wait) => wait,

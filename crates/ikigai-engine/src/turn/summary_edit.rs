@@ -1,4 +1,4 @@
-//! Summaries that the user changes in an editor before they are used.
+//! Summaries that the user edits before they are used.
 
 use ikigai_core::data::{CommandData, SummaryData};
 use ikigai_core::project::{Scale, estimate_tokens};
@@ -14,7 +14,7 @@ use crate::frontend::{FrontEnd, SummaryDraft};
 use crate::ledger::{CommitPlan, read_held};
 
 impl ContextKeeper<'_> {
-    /// Waits for a summary that is to be edited, and stores what it cost.
+    /// Waits for a summary to edit, and stores its usage.
     pub(crate) async fn draft_summary(
         &mut self,
         mut summary: Summary,
@@ -67,7 +67,7 @@ impl ContextKeeper<'_> {
         })
     }
 
-    /// Stores a summary as the user edited it; a text that is missing or empty changes nothing.
+    /// Stores a summary as edited by the user; a missing or empty text changes nothing.
     pub(crate) async fn store_edited(
         &mut self,
         draft: SummaryDraft,

@@ -1,20 +1,20 @@
-//! One call carried out: it ends, by itself or not, and its processes can be found.
+//! Execution of one call, with its deadline.
 
 use std::time::Duration;
 
 use ikigai_tools::{CallContext, CallEnding, Output, Run};
 use tokio::time::{sleep, timeout};
 
-/// A tool stops by itself at its deadline; after so much more it is told to.
+/// Time after its own deadline at which a tool is stopped.
 const SLACK: Duration = Duration::from_secs(5);
 
-/// A tool that was told to stop has so long to do it.
+/// Time that a stopped tool has to end.
 pub(super) const GRACE: Duration = Duration::from_millis(900);
 
-/// What the model is told of a tool that panicked.
+/// Output of a tool that panicked, for the model.
 pub(super) const BROKE_DOWN: &str = "the tool broke down; this is a mistake in ikigai";
 
-/// Carries a call out, and sees to it that it ends.
+/// Executes a call, and ensures that it ends.
 pub(super) async fn carry_out(run: Run, context: CallContext, deadline: Duration) -> Output {
     let stop = context.stop.clone();
     let work = async move {

@@ -27,22 +27,22 @@ pub struct Worker {
     pub(crate) interpreter: &'static dyn Interpreter,
     /// Agents that it started and that may still work.
     pub(crate) children: Vec<Started>,
-    /// The summary that is being written beside its work.
+    /// Summary that is being written in parallel.
     pub(crate) summary: Option<Box<Summary>>,
     /// Largest size of each result of the newest response.
     pub(crate) result_size: OutputLimit,
-    /// Summaries that failed one after the other.
+    /// Number of consecutive failed summaries.
     pub(crate) summary_failures: u32,
     /// Reason for which its last turn was stopped, if it was.
     pub(crate) stopped: Option<Stop>,
-    /// A turn has begun and did not reach its end: it failed, or was dropped.
+    /// A turn has begun and not reached its end: it failed, or was dropped.
     pub(crate) unsettled: bool,
-    /// Stop that gave that turn up, because the store did not come back.
+    /// Stop that ended that turn, because the store did not come back.
     pub(crate) gave_up: Option<Cause>,
 }
 
 impl Worker {
-    /// Wraps a ledger, without looking at unfinished turns.
+    /// Wraps a ledger, without settling an unfinished turn.
     pub(crate) fn new(ledger: Ledger, interpreter: &'static dyn Interpreter) -> Self {
         Self {
             ledger,
@@ -57,7 +57,7 @@ impl Worker {
         }
     }
 
-    /// Takes an agent's lease, and settles what a former holder left unfinished.
+    /// Takes an agent's lease, and settles a former holder's unfinished turn.
     pub(crate) async fn open(
         engine: &Engine,
         agent: &AgentRecord,
@@ -114,17 +114,17 @@ impl Worker {
         self.ledger.choose_model(choice).await
     }
 
-    /// Offers once in this process to grant what the log of a root agent has from elsewhere.
+    /// Offers, once per process, to accept the foreign grants of a root agent's log.
     pub fn offer_grants(&self, front: &mut FrontEnd<'_>) {
         self.ledger.offer_grants(front);
     }
 
-    /// The caps under which the agent works: its own and those of its ancestors, nearest first.
+    /// Caps of the agent and its ancestors, the nearest first.
     pub async fn caps(&self) -> Result<Vec<Cap>, EngineError> {
         self.ledger.engine.caps(&self.ledger.agent).await
     }
 
-    /// Asks the server for the window of a model that is not known; takes a short time at most.
+    /// Requests the window of an unknown model from the server, with a short timeout.
     pub(crate) async fn look_up_window(&self) -> Result<(), EngineError> {
         let choice = self.ledger.engine.choice(self.settings())?;
         self.ledger.engine.models.learn_window(&choice).await;
@@ -133,7 +133,7 @@ impl Worker {
 
     /// Contents of the window.
     pub async fn context(&self) -> Result<Context, EngineError> {
-        // A copy, so that the view that is sent does not grow.
+        // A copy, so that the sent view does not grow.
         let agent = self.ledger.agent.clone();
         self.ledger.engine.context_of(agent).await
     }
@@ -179,7 +179,7 @@ impl Worker {
                 let preview = match Box::pin(self.tool_round().preview_call(preview, front)).await?
                 {
                     Ok(preview) => preview,
-                    // Without a question, nothing would have the stopped turn go on.
+                    // Without a question, the stopped turn could not continue.
                     Err(output) => Some(spell_out(&format!("it will fail: {}", output.shown))),
                 };
                 front.tell(UiEvent::Question(Question {
