@@ -372,7 +372,7 @@ async fn store_reply(
         .commit(CommitPlan::events(events).with(reply.effects))
         .await?;
     if sets_mode {
-        // The new mode overrides an earlier one for this process only.
+        // The new mode replaces an earlier one that applied only to this process.
         worker.ledger.approve = None;
     }
     front.told(rows);

@@ -191,27 +191,27 @@ impl EngineReader {
         self.models.find_local().await
     }
 
-    /// All agents, oldest first.
+    /// Returns all agents, oldest first.
     pub async fn agents(&self) -> Result<Vec<AgentRecord>, EngineError> {
         Ok(self.store.agents(None).await?)
     }
 
-    /// All sessions, oldest first.
+    /// Returns all sessions, oldest first.
     pub async fn sessions(&self) -> Result<Vec<SessionRecord>, EngineError> {
         Ok(self.store.sessions().await?)
     }
 
-    /// All models with a known name.
+    /// Returns all models with a known name.
     pub fn offers(&self) -> Vec<Offer> {
         self.models.offers()
     }
 
-    /// The current time of the environment.
+    /// Returns the current time of the environment.
     pub fn now(&self) -> Micros {
         self.environment.now()
     }
 
-    /// The log, for reading.
+    /// Returns the log, for reading.
     pub fn reader(&self) -> &dyn ReadLog {
         &*self.store
     }
@@ -246,8 +246,8 @@ impl EngineReader {
         }
     }
 
-    /// Living root of a directory's sessions that was used last.
-    /// Children are addressed by name.
+    /// Finds the living root of a directory's sessions that was used last. Children are addressed
+    /// by name.
     pub async fn latest(&self, directory: &str) -> Result<Option<AgentRecord>, EngineError> {
         let mut latest: Option<AgentRecord> = None;
         for session in self.sessions_of(directory).await? {
@@ -272,7 +272,7 @@ impl EngineReader {
         Ok(sessions)
     }
 
-    /// Model under these settings.
+    /// Returns the model under these settings.
     pub(crate) fn choice(&self, settings: &Settings) -> Result<ModelChoice, EngineError> {
         match &settings.model {
             Some(choice) => Ok(choice.clone()),
@@ -280,7 +280,7 @@ impl EngineReader {
         }
     }
 
-    /// Budget of requests under these settings, of a model with `window` tokens.
+    /// Returns the budget of requests under these settings, of a model with `window` tokens.
     pub(crate) fn budget(&self, settings: &Settings, choice: &ModelChoice, window: u64) -> Budget {
         let cap = settings.budget_tokens.or(self.window_tokens);
         let known = self.windows().get(&key_of(choice)).copied();
@@ -311,7 +311,7 @@ fn key_of(choice: &ModelChoice) -> (String, String) {
     (provider.unwrap_or_default(), model.unwrap_or_default())
 }
 
-/// Target of requests: model and tools.
+/// Returns the target of requests: model and tools.
 pub(crate) fn target_of(choice: &ModelChoice, tools: &Toolset) -> Target {
     Target {
         tools: tools.specs(),
@@ -319,7 +319,7 @@ pub(crate) fn target_of(choice: &ModelChoice, tools: &Toolset) -> Target {
     }
 }
 
-/// Target without tools, for naming the model of an answer.
+/// Returns the target without tools, for naming the model of an answer.
 pub(crate) fn model_of(choice: &ModelChoice) -> Target {
     Target {
         provider: choice.provider.clone().unwrap_or_default(),

@@ -11,7 +11,7 @@ use crate::agent_tools::AgentTool;
 use crate::tools::{Freedom, Toolset};
 
 impl EngineReader {
-    /// Tools under these settings.
+    /// Returns the tools under these settings.
     pub(crate) async fn toolset(&self, settings: &Settings) -> Toolset {
         let workdir = PathBuf::from(settings.workdir.as_deref().unwrap_or("/"));
         let offered = self.tools.offered(&workdir).await;
@@ -48,8 +48,8 @@ impl EngineReader {
         decide(&permissions, tool, prepared, place)
     }
 
-    /// Sandbox of processes of calls of this class.
-    /// The names of all tools that agents can have in a directory.
+    /// Returns the names of all tools that agents can have in a directory. The names of all tools
+    /// that agents can have in a directory.
     pub async fn tool_names(&self, workdir: &str) -> Vec<String> {
         let settings = Settings {
             workdir: Some(workdir.to_owned()),
@@ -71,7 +71,7 @@ impl EngineReader {
         }
     }
 
-    /// Sandbox of this machine.
+    /// Returns the sandbox of this machine.
     async fn sandbox(&self) -> Sandbox {
         let Some(probe) = self.safety.sandbox.clone() else {
             return Sandbox::Missing;
@@ -83,7 +83,8 @@ impl EngineReader {
         *found.await
     }
 
-    /// Restrictions of a call's processes. If they cannot be enforced, the call's result says so.
+    /// Returns the restrictions of a call's processes. If they cannot be enforced, the call's
+    /// result says so.
     pub(crate) fn confinement(&self, place: &Place, freedom: Freedom) -> Confinement {
         let hidden = self.safety.hidden.clone();
         match freedom {

@@ -216,8 +216,8 @@ impl TurnLoop<'_> {
         }
     }
 
-    /// Row that omits the rows that the provider refused by name.
-    /// None if it named none, or only rows that are omitted already.
+    /// Builds the row that omits rows that the provider refused by name. None if it named none, or
+    /// only rows that are omitted already.
     fn refused_item(&self, ending: &Ending) -> Option<Event> {
         let Ending::Failed(error) = ending else {
             return None;
@@ -340,7 +340,7 @@ impl TurnLoop<'_> {
     }
 }
 
-/// Report of a child to its parent, when its work is done or has failed.
+/// Builds the report of a child to its parent, after its work.
 fn report_of(events: &[Event], outcome: &Outcome) -> Option<String> {
     let calls = |event: &Event| matches!(event, Event::ToolCall { .. });
     match outcome {
@@ -350,7 +350,7 @@ fn report_of(events: &[Event], outcome: &Outcome) -> Option<String> {
     }
 }
 
-/// Text of an answer.
+/// Returns the text of an answer.
 fn said(events: &[Event]) -> String {
     let texts = events.iter().filter_map(|event| match event {
         Event::Assistant { text, .. } => Some(text.as_str()),

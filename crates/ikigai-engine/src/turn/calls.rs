@@ -311,7 +311,7 @@ impl ToolRound<'_> {
         self.worker.crash_point(CrashPoint::AfterCallStarted);
     }
 
-    /// Row of a result, after its blob was stored, and the effect that ends its run.
+    /// Builds the row of a result, and the effect that ends its run. Stores its blob before.
     pub(super) async fn result_of(
         &mut self,
         open: &OpenCall,
@@ -448,7 +448,7 @@ impl Call {
 }
 
 impl Stage {
-    /// Journalled run of a running call.
+    /// Returns the journalled run of a running call.
     pub(super) fn run(&self) -> Option<RunId> {
         match self {
             Self::Running { run, .. } => *run,
@@ -464,7 +464,7 @@ impl CallSet {
             .all(|call| matches!(call.stage, Stage::Ended))
     }
 
-    /// Calls that may start now, up to the limit.
+    /// Returns the calls that may start now, up to the limit.
     fn ready(&self) -> Vec<usize> {
         let room = MOST_RUNNING.saturating_sub(self.running.len());
         let indices = 0..self.calls.len();
@@ -489,7 +489,7 @@ impl CallSet {
         self.calls.iter().any(waits)
     }
 
-    /// Deadline of the first wait.
+    /// Returns the deadline of the first wait.
     fn wait_ends(&self, latest: Instant) -> Instant {
         let ends = self.calls.iter().filter_map(|call| match &call.stage {
             Stage::Waiting(_, until) => Some(*until),
@@ -498,7 +498,7 @@ impl CallSet {
         ends.min().unwrap_or(latest)
     }
 
-    /// Calls that have ended, with their outputs.
+    /// Returns the calls that have ended, with their outputs.
     fn all_ended(&mut self, first: Result<(Id, Output), JoinError>) -> Vec<(usize, Output)> {
         let mut ended = vec![self.ended(first)];
         while let Some(next) = self.tasks.try_join_next_with_id() {
@@ -507,7 +507,7 @@ impl CallSet {
         ended
     }
 
-    /// Call of a finished task, with its output. A tool that panics has failed.
+    /// Returns the call of a finished task, with its output. A tool that panics has failed.
     fn ended(&mut self, ended: Result<(Id, Output), JoinError>) -> (usize, Output) {
         let (id, output) = match ended {
             Ok(ended) => ended,

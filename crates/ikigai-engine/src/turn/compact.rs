@@ -63,7 +63,7 @@ impl Drop for Summary {
 }
 
 impl Summary {
-    /// Range of the summary's row.
+    /// Returns the range of the summary's row.
     pub(super) fn data(&self) -> SummaryData {
         SummaryData {
             from: self.from,
@@ -127,7 +127,7 @@ pub(crate) struct ContextKeeper<'a> {
 }
 
 impl ContextKeeper<'_> {
-    /// Rows for `/compact`: all but the newest response, or all if that leaves nothing.
+    /// Finds rows for `/compact`: all but the newest response, or else all.
     fn compactable(&self, turn: &Turn) -> Option<SummaryRange> {
         let Agent { state, view, .. } = &self.worker.ledger.agent;
         let limits = &self.worker.ledger.engine.context_limits;
@@ -136,7 +136,7 @@ impl ContextKeeper<'_> {
         part.or_else(|| plan(Keep::Nothing))
     }
 
-    /// Rows that `/compact` would summarise now.
+    /// Returns the rows that `/compact` would summarise now.
     pub(crate) async fn summary_range(&mut self) -> Result<Option<SummaryRange>, EngineError> {
         let mut turn = self.worker.prepare_turn().await?;
         self.worker.read_window(&mut turn).await?;
@@ -351,7 +351,7 @@ impl ContextKeeper<'_> {
         }))
     }
 
-    /// Usage row of a summary.
+    /// Builds the usage row of a summary.
     pub(super) fn summary_usage(&self, summary: &Summary, response: &Response) -> Event {
         Event::Usage(UsageData {
             response: Some(self.worker.ledger.tally.response + 1),
@@ -362,7 +362,7 @@ impl ContextKeeper<'_> {
         })
     }
 
-    /// Text of a summary and the tokens that replace its range, or the reason why it is unusable.
+    /// Judges a summary: its text and new tokens, or the reason against it.
     pub(super) async fn judge_summary(
         &mut self,
         summary: &Summary,
@@ -379,7 +379,7 @@ impl ContextKeeper<'_> {
         })
     }
 
-    /// To-do list and running children, for the end of a summary.
+    /// Describes the to-do list and running children, for the end of a summary.
     async fn still_open(&self) -> Result<String, EngineError> {
         let mut open = String::new();
         if let Some(list) = recall::given(
@@ -509,7 +509,7 @@ fn text_of(response: &Response) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// Summary in a response, or the reason why there is none.
+/// Returns the summary in a response, or the reason why there is none.
 fn written_text(response: &Response) -> Result<String, String> {
     match response.stop {
         StopReason::Length => return Err("it is too long".to_owned()),
@@ -529,7 +529,7 @@ fn written_text(response: &Response) -> Result<String, String> {
     Ok(written)
 }
 
-/// Text to store and the tokens that replace the range, or the reason why it is no summary.
+/// Judges a response: the text to store and its tokens, or the reason against it.
 fn judge(range: &SummaryRange, response: &Response, open: &str) -> Result<(String, u64), String> {
     let text = summary_text(&written_text(response)?, open);
     let after = estimate_tokens(&text) + range.verbatim;

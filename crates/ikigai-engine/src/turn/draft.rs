@@ -95,7 +95,7 @@ impl TurnLoop<'_> {
         Ok(())
     }
 
-    /// Effect that drops the draft, committed with the rows that replace it.
+    /// Builds the effect that drops the draft, for the commit of its rows.
     pub(super) fn drop_draft(&self) -> Effect {
         Effect::Draft(DraftEffect::Drop {
             agent: self.worker.ledger.agent.state.agent(),

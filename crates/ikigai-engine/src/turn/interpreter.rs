@@ -18,7 +18,7 @@ pub enum During {
 
 /// Runs command and shell lines. The commands implement it.
 pub(crate) trait Interpreter: Sync {
-    /// Moment at which a line runs; none if it is a message.
+    /// Returns the moment at which a line runs; none if it is a message.
     fn during(&self, line: &str) -> Option<During>;
 
     /// Runs a line in the middle of a turn, which continues in any case.

@@ -364,7 +364,7 @@ impl Worker {
         Ok(TurnStep::Done(outcome))
     }
 
-    /// Row with the reason of a stop, and the outcome of the turn.
+    /// Builds the row with the reason of a stop, and the outcome.
     pub(super) fn stopped_by(&mut self, stop: &Stop) -> (Event, Outcome) {
         self.stopped = Some(stop.clone());
         self.summary = None;
@@ -398,7 +398,7 @@ impl Worker {
     }
 }
 
-/// Returns whether no row after the last answer asks for another one.
+/// Returns true if no row after the last answer needs another one.
 fn is_at_rest(agent: &Agent) -> bool {
     let entries = agent.view.entries().iter().rev();
     let newest = entries.filter_map(|entry| match entry.kind()? {
@@ -412,7 +412,7 @@ fn is_at_rest(agent: &Agent) -> bool {
     newest.into_iter().next().unwrap_or(true)
 }
 
-/// Row and outcome of a stopped turn.
+/// Builds the row and the outcome of a stopped turn.
 fn stopped(stop: &Stop) -> (Event, Outcome) {
     match stop {
         Stop::Interrupt(cause) => (Event::interrupted(*cause), Outcome::Interrupted(*cause)),
@@ -424,7 +424,7 @@ fn stopped(stop: &Stop) -> (Event, Outcome) {
     }
 }
 
-/// Report of a child whose work failed, so that its parent does not wait in vain.
+/// Builds the report of a failed child, so that its parent does not wait in vain.
 fn failed_report(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Failed(reason) => Some(format!("I could not finish: {reason}")),

@@ -38,7 +38,7 @@ impl ToolRound<'_> {
         )
     }
 
-    /// Question about a call, without its preview.
+    /// Builds the question about a call, without its preview.
     pub(super) fn question(
         &self,
         call: &OpenCall,
@@ -59,7 +59,7 @@ impl ToolRound<'_> {
         }
     }
 
-    /// Preview of a call, or the output of one that is known to fail.
+    /// Runs the preview of a call; returns the output of one known to fail.
     pub(super) async fn preview_call(
         &mut self,
         (preview, needs): (Option<Preview>, Vec<Need>),
@@ -168,7 +168,7 @@ impl ToolRound<'_> {
         Ok(parent.map(|parent| all.add(question, parent)))
     }
 
-    /// Returns whether the rules by now allow a call with an open question.
+    /// Returns true if the rules now allow a call with an open question.
     async fn is_free(&self, turn: &Turn, call: &mut Call) -> bool {
         let class = match &call.stage {
             Stage::Asked(prepared) => prepared.class,
@@ -182,7 +182,7 @@ impl ToolRound<'_> {
         judged == Decision::Allow
     }
 
-    /// Starts other calls with open questions that the rules by now allow.
+    /// Starts other calls with open questions that the rules now allow.
     async fn ask_no_more(&self, turn: &Turn, round: &mut CallSet, front: &mut FrontEnd<'_>) {
         for call in &mut round.calls {
             if self.is_free(turn, call).await {
@@ -221,7 +221,7 @@ fn answer_siblings(
     front.tell(UiEvent::Notice(text));
 }
 
-/// The row of an answer to a question.
+/// Builds the row of an answer to a question.
 fn answer_row(ledger: &Ledger, call: RowRef, answer: &Answer, by: AnsweredBy, tool: &str) -> Event {
     let (word, set) = match answer {
         Answer::Once => ("once", None),
@@ -260,7 +260,7 @@ impl CallSet {
         open.any(|call| call.touches.conflicts_with(touches))
     }
 
-    /// The call of an open question.
+    /// Returns the call of an open question.
     fn asked(&self, at: RowRef) -> Option<usize> {
         let is_asked = |call: &Call| call.open.at == at && matches!(call.stage, Stage::Asked(..));
         self.calls.iter().position(is_asked)

@@ -126,8 +126,8 @@ impl Worker {
         }
     }
 
-    /// Queued messages of this front end that an interrupt by the user returns.
-    /// An interrupt sends nothing. They are withdrawn with the row of the interrupt.
+    /// Finds queued messages of this front end that an interrupt returns. An interrupt sends
+    /// nothing. They are withdrawn with the row of the interrupt.
     pub(super) async fn taken_back(
         &self,
         stop: &Stop,
@@ -154,7 +154,7 @@ impl Worker {
         Ok(first)
     }
 
-    /// Queued mail of these senders, in the order of arrival.
+    /// Returns the queued mail of these senders, in the order of arrival.
     pub(super) async fn waiting(&self, senders: Senders) -> Result<Vec<MailRecord>, EngineError> {
         let agent = self.ledger.agent.state.agent();
         let mut waiting = self.ledger.engine.store.queued_mail(agent).await?;
@@ -162,7 +162,7 @@ impl Worker {
         Ok(waiting)
     }
 
-    /// Rows of mail.
+    /// Builds the rows of mail.
     pub(super) async fn shown(&self, mail: &[MailRecord]) -> Result<Vec<Event>, EngineError> {
         let mut events = Vec::new();
         for mail in mail {
@@ -214,13 +214,13 @@ impl Worker {
     }
 }
 
-/// Effects that withdraw mail.
+/// Builds the effects that withdraw mail.
 pub(super) fn withdrawn(mail: &[MailRecord]) -> Vec<Effect> {
     let withdraw = |mail: &MailRecord| Effect::Mail(MailEffect::Withdraw { mail: mail.id });
     mail.iter().map(withdraw).collect()
 }
 
-/// Effects that deliver mail by the rows after `head`, one each.
+/// Builds the effects that deliver mail by the rows after `head`, one each.
 pub(super) fn consumed(mail: &[MailRecord], head: RowRef) -> Vec<Effect> {
     let mut by = head;
     let mut effects = Vec::new();

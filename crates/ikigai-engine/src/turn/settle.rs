@@ -104,7 +104,7 @@ impl Settlement<'_> {
         Ok(())
     }
 
-    /// Rows that close the calls that were open when the process died.
+    /// Builds the rows that close calls that were open when the process died.
     async fn settle_calls(&mut self, runs: &[RunRecord]) -> Result<Vec<Closed>, EngineError> {
         // End all processes, even of closed calls, so that none runs without the user's knowledge.
         let mut left = Vec::new();
@@ -164,7 +164,7 @@ impl Settlement<'_> {
         Ok(answered.map(|(event, mail)| Closed { event, mail }))
     }
 
-    /// Returns whether a call that has not started waits for approval.
+    /// Returns true if a call that has not started waits for approval.
     async fn waits_for_an_answer(
         &mut self,
         call: &OpenCall,
@@ -207,7 +207,7 @@ impl Settlement<'_> {
     }
 }
 
-/// Result of a call that had started when the process died.
+/// Describes the result of a call that was running when the process died.
 fn unknown(found: usize) -> String {
     let processes = match found {
         0 => "No process of it was left".to_owned(),

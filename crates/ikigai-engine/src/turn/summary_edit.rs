@@ -46,7 +46,7 @@ impl ContextKeeper<'_> {
         })
     }
 
-    /// A draft of the summary in force.
+    /// Creates a draft of the summary in force.
     pub(crate) async fn draft_of(
         &self,
         (at, data, text): (RowRef, SummaryData, String),

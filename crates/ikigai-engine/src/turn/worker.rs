@@ -70,7 +70,7 @@ impl Worker {
         Ok(worker)
     }
 
-    /// State and rows of the agent.
+    /// Returns the state and rows of the agent.
     pub fn agent(&self) -> &Agent {
         &self.ledger.agent
     }
@@ -119,7 +119,7 @@ impl Worker {
         self.ledger.offer_grants(front);
     }
 
-    /// Caps of the agent and its ancestors, the nearest first.
+    /// Returns the caps of the agent and its ancestors, the nearest first.
     pub async fn caps(&self) -> Result<Vec<Cap>, EngineError> {
         self.ledger.engine.caps(&self.ledger.agent).await
     }
@@ -131,7 +131,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Contents of the window.
+    /// Returns the contents of the window.
     pub async fn context(&self) -> Result<Context, EngineError> {
         // A copy, so that the sent view does not grow.
         let agent = self.ledger.agent.clone();
@@ -191,12 +191,12 @@ impl Worker {
         Ok(())
     }
 
-    /// Calls of a response, and questions about them.
+    /// Borrows the calls of a response, and questions about them.
     pub(crate) fn tool_round(&mut self) -> ToolRound<'_> {
         ToolRound { worker: self }
     }
 
-    /// The window and its summaries.
+    /// Borrows the window and its summaries.
     pub(crate) fn context_keeper(&mut self) -> ContextKeeper<'_> {
         ContextKeeper { worker: self }
     }
