@@ -133,7 +133,7 @@ fn during(line: &str) -> Option<During> {
     }
 }
 
-/// Runs a command without storing its output; none if the line does more than show something.
+/// Runs a read-only command without storing its output; none for other lines.
 pub(crate) async fn preview(
     worker: &mut Worker,
     line: &str,
@@ -299,7 +299,7 @@ async fn dispatch_line(
     }
 }
 
-/// Runs a command in the user's shell, and stores its result, for the model or not.
+/// Runs a command in the user's shell, and stores its result.
 async fn shell(
     worker: &mut Worker,
     line: &str,

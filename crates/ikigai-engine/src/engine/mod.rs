@@ -50,8 +50,7 @@ pub struct EngineReader {
     pub(crate) window_tokens: Option<u64>,
     pub(crate) tools: Arc<dyn Tools>,
     pub(crate) safety: Safety,
-    /// Windows that servers turned out to have, by provider and model, where that is less than
-    /// their description states.
+    /// Corrected windows by provider and model. The servers' windows are smaller than described.
     pub(crate) smaller_windows: Arc<Mutex<HashMap<(String, String), u64>>>,
     /// Message counts of paths.
     pub(crate) counted: Arc<MessageCounts>,
@@ -172,7 +171,8 @@ impl Engine {
         self.hub.typed_key(provider)
     }
 
-    /// Sends a request to an agent of this process without a front end; `false` if there is none.
+    /// Sends a request to an agent of this process without a front end. Returns `false` if there is
+    /// none.
     pub fn tell(&self, agent: AgentId, request: UserRequest) -> bool {
         self.hub.deliver(agent, request)
     }
@@ -216,7 +216,7 @@ impl EngineReader {
         &*self.store
     }
 
-    /// Finds an agent by its name, its id, or a prefix of its id that no other has.
+    /// Finds an agent by its name, its id, or a unique prefix of its id.
     pub async fn find(&self, name: &str) -> Result<AgentRecord, EngineError> {
         if let Some(agent) = self.store.find_by_name(name).await? {
             return Ok(agent);

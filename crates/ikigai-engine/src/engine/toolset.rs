@@ -48,8 +48,7 @@ impl EngineReader {
         decide(&permissions, tool, prepared, place)
     }
 
-    /// Returns the names of all tools that agents can have in a directory. The names of all tools
-    /// that agents can have in a directory.
+    /// Returns the names of all tools that agents can have in a directory.
     pub async fn tool_names(&self, workdir: &str) -> Vec<String> {
         let settings = Settings {
             workdir: Some(workdir.to_owned()),

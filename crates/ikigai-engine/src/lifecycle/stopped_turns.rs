@@ -229,7 +229,7 @@ fn told_by(agent: &Agent, enough: bool) -> StopEvidence {
 }
 
 impl Engine {
-    /// Describes turns that stopped in the middle, a line each, for the start of a front end.
+    /// Describes stopped turns, a line each, for the start of a front end.
     pub fn stopped_lines(&self, stopped: &[Stopped]) -> Vec<(Severity, String)> {
         let mut lines = Vec::new();
         let waits: Vec<_> = stopped.iter().filter(|one| !one.goes_on).collect();

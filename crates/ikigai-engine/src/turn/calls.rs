@@ -311,7 +311,7 @@ impl ToolRound<'_> {
         self.worker.crash_point(CrashPoint::AfterCallStarted);
     }
 
-    /// Builds the row of a result, and the effect that ends its run. Stores its blob before.
+    /// Builds the row of a result, and the effect that ends its run. Stores the blob first.
     pub(super) async fn result_of(
         &mut self,
         open: &OpenCall,

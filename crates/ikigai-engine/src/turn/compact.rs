@@ -1,4 +1,4 @@
-//! Summaries: the model writes a text that replaces older rows, in parallel to the agent's work.
+//! Summaries: the model writes texts that replace older rows, in parallel to turns.
 
 use std::fmt;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ impl Summary {
 
 /// Requests that lead to a summary.
 enum Asking {
-    /// The conversation as it is sent, with one more message: a prompt cache has most of it.
+    /// The conversation as sent, with one more message. A prompt cache has most of it.
     Conversation(Request),
     /// The conversation as text, chunk by chunk.
     Chunks(SummaryChunks, Option<String>),

@@ -22,7 +22,7 @@ use crate::{EngineError, window};
 /// Budgets below this are too small for a request that asks for a summary.
 const LEAST_SUMMARY_BUDGET: u64 = 8_000;
 
-/// A summary is started ahead of need only if it replaces at least this part of the budget.
+/// Smallest part of the budget that a summary ahead of need replaces.
 const LEAST_FRESH_PART: u64 = 5;
 
 /// A request above this share of the budget is not sent; estimates are not exact.
@@ -34,14 +34,14 @@ const LEAST_WINDOW: u64 = 512;
 /// Messages up to this size fit the smallest window.
 const SHORT_MESSAGE_BYTES: usize = 1_024;
 
-/// Share of a refused request, or of the limit that the refusal names, that is sent instead.
+/// Share of a refused request, or of its stated limit, that is sent instead.
 const OVERFLOW_PERCENT: u64 = 85;
 
 /// Bytes per token, as estimated for ASCII.
 const BYTES_PER_TOKEN: u64 = 4;
 
 impl ContextKeeper<'_> {
-    /// Limits the size of each result of a response, so that together they leave room for the rest.
+    /// Limits the size of each result of a response. Together they must leave room for the rest.
     pub(super) fn share_results(&mut self, turn: &Turn, calls: usize) {
         let limits = self.worker.engine().context_limits;
         let together = turn.window.cap.saturating_mul(limits.results) / 100;
@@ -128,8 +128,8 @@ impl ContextKeeper<'_> {
         }
     }
 
-    /// Elides outputs of a request that is too large, except those that `keep` spares.
-    /// Returns `false` if that is not needed or saves nothing.
+    /// Elides outputs of a request that is too large, except for the range of `keep`. Returns
+    /// `false` if that is not needed or saves nothing.
     async fn store_last_elision(
         &mut self,
         turn: &Turn,
@@ -144,8 +144,8 @@ impl ContextKeeper<'_> {
         }
     }
 
-    /// Requests the window of an unknown model from the server, and makes the turn fit it.
-    /// Returns the stop of the turn, if the user stops it meanwhile.
+    /// Requests an unknown model's window from the server, and makes the turn fit. Returns the stop
+    /// of the turn, if the user stops it meanwhile.
     pub(super) async fn learn_window(
         &mut self,
         turn: &mut Turn,
@@ -190,8 +190,8 @@ impl ContextKeeper<'_> {
         self.worker.engine().models.window_tokens(&turn.choice) != turn.model.window_tokens()
     }
 
-    /// Derives the model's true window from the refusal of a too long request, once per request.
-    /// Returns true if the request can be sent again, shorter.
+    /// Derives the model's true window from a refusal as too long, once per request. Returns true
+    /// if the request can be sent again, shorter.
     pub(super) fn shrink_window(
         &mut self,
         turn: &mut Turn,
@@ -307,7 +307,7 @@ impl ContextKeeper<'_> {
         Ok(true)
     }
 
-    /// Stores a context row without text, from the root of the path; `false` without a root.
+    /// Stores a context row without text, from the path's root; `false` without one.
     ///
     /// `points` are the crash points before and after the commit.
     async fn store_context_row(

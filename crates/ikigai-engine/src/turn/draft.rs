@@ -21,7 +21,7 @@ pub(super) struct Draft {
     stored_bytes: usize,
     /// The stored part may differ from the text's beginning and has to be replaced.
     stale: bool,
-    /// The front end knows that the store is away, and it has not come back since.
+    /// The front end knows that the store is away.
     away: bool,
     /// Deadline for storing the rest.
     pub(super) due: Option<Instant>,

@@ -171,7 +171,7 @@ impl Worker {
         check_message_size(text, scale, &turn.budget)
     }
 
-    /// Fails if a message to be queued is too long, or a file in it cannot be read.
+    /// Fails if a queued message would be too long, or a file is unreadable.
     pub(crate) async fn check_waiting(&self, text: &str) -> Result<(), EngineError> {
         let message = mentions::waiting_row(&self.ledger, text).await?;
         match self.prepare_turn().await {
@@ -424,7 +424,7 @@ fn stopped(stop: &Stop) -> (Event, Outcome) {
     }
 }
 
-/// Builds the report of a failed child, so that its parent does not wait in vain.
+/// Builds the report of a failed child. Its parent must not wait in vain.
 fn failed_report(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Failed(reason) => Some(format!("I could not finish: {reason}")),

@@ -29,7 +29,7 @@ pub(crate) async fn start_other(
     Ok(())
 }
 
-/// Resumes a stopped turn of another agent, if it has one and no process holds it.
+/// Resumes a stopped turn of another agent that no process holds, if any.
 pub(crate) async fn resume_other(
     worker: &mut Worker,
     other: &AgentRecord,

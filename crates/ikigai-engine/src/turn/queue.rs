@@ -1,4 +1,4 @@
-//! Messages that arrive while the agent works: mail from the user, delivered at the next boundary.
+//! Messages that arrive during a turn: mail from the user, delivered at the next boundary.
 
 use ikigai_core::data::Cause;
 use ikigai_core::{Event, RowRef, Seq};
@@ -21,7 +21,7 @@ pub(super) enum Senders {
 }
 
 impl Worker {
-    /// Handles a request of a front end within a turn; returns a stop to its caller.
+    /// Handles a request of a front end within a turn. Returns a stop to its caller.
     pub(crate) async fn heed(
         &mut self,
         request: UserRequest,
@@ -43,7 +43,7 @@ impl Worker {
         Ok(None)
     }
 
-    /// Queues a message or runs a command, now or later; returns a stop if it ends the turn.
+    /// Queues a message or runs a command, now or later. Returns a stop if it ends the turn.
     async fn heed_line(&mut self, waiting: WaitingLine, front: &mut FrontEnd<'_>) -> Option<Stop> {
         match self.interpreter.during(&waiting.line) {
             None => self.queue(waiting, front).await,

@@ -39,8 +39,8 @@ pub(crate) struct Settlement<'a> {
 }
 
 impl Settlement<'_> {
-    /// Ends an unfinished turn: the draft's text becomes a row, calls are closed, and a row says
-    /// why it ended. A call that waits for an answer stays open.
+    /// Ends an unfinished turn. The draft's text becomes a row, calls are closed, and a row has the
+    /// reason. A call that waits for an answer stays open.
     pub(crate) async fn settle(&mut self) -> Result<(), EngineError> {
         let id = self.worker.ledger.agent.state.agent();
         let draft = self.worker.engine().store.draft(id).await?;
@@ -142,7 +142,7 @@ impl Settlement<'_> {
         Ok(closed)
     }
 
-    /// Answers a wait if its mail is there or its deadline has passed; any other stays open.
+    /// Answers a wait if its mail is there or its deadline has passed. Any other stays open.
     async fn settle_wait(&mut self, call: &OpenCall) -> Result<Option<Closed>, EngineError> {
         let wait = match self.worker.family().wait_of_call(call).await? {
             Ok(wait) => wait,
