@@ -273,7 +273,7 @@ impl Hub {
         working.map(|(agent, _)| *agent).collect()
     }
 
-    /// Ends all agents of this process, including those that start later.
+    /// Ends all agents of this process, also later ones.
     pub(crate) fn dismiss_all(&self) {
         self.leaving.store(true, Ordering::Relaxed);
         self.slots().values_mut().for_each(Slot::dismiss);

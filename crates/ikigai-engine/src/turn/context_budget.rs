@@ -128,8 +128,8 @@ impl ContextKeeper<'_> {
         }
     }
 
-    /// Elides outputs of a request that is too large, except for the range of `keep`. Returns
-    /// `false` if that is not needed or saves nothing.
+    /// Elides outputs of a request that is too large, except the rows in `keep`. Returns `false` if
+    /// that is not needed or saves nothing.
     async fn store_last_elision(
         &mut self,
         turn: &Turn,
