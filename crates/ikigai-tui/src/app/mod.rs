@@ -50,6 +50,7 @@ use std::time::{Duration, Instant};
 
 use ikigai_core::data::Amounts;
 use ikigai_core::settings::Approve;
+use ikigai_core::settings::ModelChoice;
 use ikigai_core::words::Severity;
 use ikigai_core::{AgentId, AgentState, Micros, Row, RowRef};
 use ikigai_engine::commands::Candidate;
@@ -151,6 +152,18 @@ impl App {
     /// Returns the pane of the agent on the screen.
     pub fn pane(&self) -> Option<&Pane> {
         self.ctx.pane()
+    }
+
+    /// Returns the model of the current agent.
+    pub(crate) fn model(&self) -> Option<ModelChoice> {
+        self.pane()?.agent.state.settings().model.clone()
+    }
+
+    /// Returns the directory of the current agent's tools.
+    pub(crate) fn workdir(&self) -> String {
+        let settings = self.pane().map(|pane| pane.agent.state.settings());
+        let workdir = settings.and_then(|settings| settings.workdir.clone());
+        workdir.unwrap_or_default()
     }
 
     /// Returns the pane of an agent, to read more rows into it.

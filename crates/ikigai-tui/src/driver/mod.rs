@@ -13,7 +13,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ikigai_core::data::{self, CommandData};
-use ikigai_core::settings::ModelChoice;
 use ikigai_core::{AgentId, Kind, RowRef};
 use ikigai_engine::{
     AgentJob, Engine, EngineError, Follow, Followed, Status, UiEvent, UserRequest,
@@ -118,7 +117,7 @@ impl Driver {
         self.loader.attend(current);
         self.loader.read_tree(self.app.current());
         self.load_status();
-        self.loader.list_choices(self.workdir());
+        self.loader.list_choices(self.app.workdir());
         self.loader.try_confinement();
         self.loader.find_server();
         self.loader.supervise();
@@ -279,13 +278,13 @@ impl Driver {
             LoadRequest::OlderRows => self.read_older().await,
             LoadRequest::NewerRows => self.read_newer().await,
             LoadRequest::Search { typed, after } => {
-                let (from, workdir) = (self.app.current(), self.workdir());
+                let (from, workdir) = (self.app.current(), self.app.workdir());
                 self.loader.search(typed, after, from, workdir);
             }
             LoadRequest::RowInContext(row) => self.go_to(row).await,
             LoadRequest::SearchHits => self.app.list_hits_again(),
             LoadRequest::RewoundRows(rewind) => self.toggle_left(rewind).await,
-            LoadRequest::Choices(what) => self.loader.read_choice(what, self.model()),
+            LoadRequest::Choices(what) => self.loader.read_choice(what, self.app.model()),
             LoadRequest::Pane => self.reread().await,
             LoadRequest::Peek(agent) => self.peek(agent).await,
             LoadRequest::Board(agents) => self.loader.read_board(agents),
@@ -482,7 +481,7 @@ impl Driver {
         }
         self.want_tree();
         self.load_status();
-        self.loader.list_choices(self.workdir());
+        self.loader.list_choices(self.app.workdir());
     }
 
     pub(super) fn want_tree(&mut self) {
@@ -508,19 +507,7 @@ impl Driver {
     fn load_status(&mut self) {
         let current = self.app.current();
         self.loader.count(current);
-        self.loader.look_up_branch(current, self.workdir());
-    }
-
-    /// Returns the model of the current agent.
-    fn model(&self) -> Option<ModelChoice> {
-        self.app.pane()?.agent.state.settings().model.clone()
-    }
-
-    /// Returns the directory of the current agent's tools.
-    pub(super) fn workdir(&self) -> String {
-        let settings = self.app.pane().map(|pane| pane.agent.state.settings());
-        let workdir = settings.and_then(|settings| settings.workdir.clone());
-        workdir.unwrap_or_default()
+        self.loader.look_up_branch(current, self.app.workdir());
     }
 }
 

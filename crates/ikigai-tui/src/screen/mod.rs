@@ -364,7 +364,7 @@ impl Screen {
     async fn run_on_terminal(&mut self, command: String, sent: bool) -> Result<(), TerminalError> {
         self.terminal.hide();
         let app = &self.stage.driver.app;
-        let (agent, workdir) = (app.current(), self.stage.driver.workdir());
+        let (agent, workdir) = (app.current(), app.workdir());
         let ran = foreground::run_line(&command, Path::new(&workdir), app.secrets()).await;
         self.take_terminal()?;
         match ran {
