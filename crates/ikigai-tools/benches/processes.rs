@@ -1,5 +1,6 @@
-//! What starting a process costs, with and without the sandbox, against the standard library; and
-//! what it costs to know 20 external tools that did not change.
+//! Cost of starting a process, with and without sandbox, relative to the standard library.
+//!
+//! Also the cost of checking 20 external tools that did not change.
 //!
 //!     cargo bench -p ikigai-tools --bench processes
 #![expect(
@@ -25,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 const ROUNDS: usize = 300;
 const TOOLS: usize = 20;
 
-/// What a home directory usually has to hide.
+/// Secret paths of a usual home directory.
 const HIDDEN: &[&str] = &[
     ".ssh",
     ".gnupg",
@@ -53,7 +54,7 @@ fn processes(runtime: &Runtime) {
     let (empty, repository) = (tempfile::tempdir().unwrap(), repository());
     let confined = |directory: &Path| usual(directory, false, Arc::clone(&hidden));
     let (in_empty, in_repository) = (confined(empty.path()), confined(repository.path()));
-    // Whether it is in force is found out once in a process's life.
+    // The sandbox check runs once per process; run it before the measurement.
     in_force();
 
     let figures = rounds(

@@ -21,12 +21,12 @@ const COMMITS: usize = 2000;
 const IN_PLACE: &str = "bare";
 const THREADED: &str = "bare in a thread";
 
-/// What any program would do that keeps events in a database.
+/// Plain insert into a table, without the store; the baseline.
 pub(crate) trait Bare: Send {
     fn append(&mut self, row: &NewRow);
 }
 
-/// A bare table that has `rows` rows already, beside the store of a world.
+/// Creates a bare table with `rows` rows, next to the store of a world.
 pub(crate) fn filled(
     world: &World,
     on: SampleEngine,
@@ -239,7 +239,7 @@ fn compare_one(on: SampleEngine, sample: Sample) {
     ];
     let figures = rounds(COMMITS, cases);
     figures.print(&format!("durable append, {on}"));
-    // A commit goes to the writing thread and back, whatever it writes; so must what it is judged by.
+    // Every commit goes to the writer thread and back, so the baseline must too.
     figures.judge("append", &sample, &THREADED, 1.3);
     let ratio = figures.ratio(&sample, &IN_PLACE);
     println!("      append, {sample} / {IN_PLACE}: {ratio:.2}×");

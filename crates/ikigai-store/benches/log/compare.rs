@@ -92,8 +92,8 @@ fn on_open_stores(
         let mut left = 0;
         Case::new(sample, move || {
             if left == 0 {
-                // How fast a thread is woken depends on where it happens to run, so that no store
-                // may keep its thread for the whole time.
+                // A thread's wake-up time depends on its CPU, so each store is reopened
+                // regularly to get a new thread.
                 store = None;
                 let opened = world.kept.open();
                 does(world, &*opened);

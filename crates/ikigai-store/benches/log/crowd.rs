@@ -14,22 +14,22 @@ use crate::measured::{Forker, World, event_row, timed};
 
 const AGENTS: usize = 500;
 
-/// How many of them write at once.
+/// Numbers of agents that write concurrently.
 const GROUPS: [usize; 3] = [1, 20, 100];
 
-/// How many rows a batch has that is not of one row.
+/// Rows of a large batch.
 const ROWS: usize = 10;
 
-/// How many commits are timed together.
+/// Commits per measurement.
 const COMMITS: usize = 200;
 
 const GROUP_ROUNDS: usize = 20;
 const START_ROUNDS: usize = 10;
 
-/// How many connections a process may have, whatever its agents: one for each thing they are for.
+/// Maximum connections of a process for any number of agents: one per purpose.
 const MOST_CONNECTIONS: f64 = 4.0;
 
-/// How many rows a start reads of each agent.
+/// Rows that a start reads per agent.
 const PAGE_ROWS: usize = 64;
 
 /// A store with 500 children of an agent, forked one by one.
@@ -87,8 +87,9 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// Has so many agents commit at once, each one batch after the other, until there were about
-    /// [`COMMITS`]; says how long each took of the whole.
+    /// Has `agents` agents commit concurrently, about [`COMMITS`] batches in total.
+    ///
+    /// Each agent commits its batches in sequence. Returns the elapsed time per commit.
     fn write(&mut self, agents: usize, rows: usize) -> Duration {
         let each = COMMITS.div_ceil(agents);
         let writers: Vec<Writing> = self.agents.drain(..agents).collect();
@@ -165,8 +166,9 @@ pub(crate) fn group(on: SampleEngine) {
     world.kept.remove();
 }
 
-/// Restores all agents as a screen does at its start: a store is opened, and of each living agent
-/// is read what it is and its newest rows.
+/// Restores all agents as a screen does at its start.
+///
+/// Opens a store and reads state and newest rows of each running agent.
 pub(crate) fn start(on: SampleEngine) {
     let world = crowded(on, "start");
     let begun = || {

@@ -1,4 +1,4 @@
-//! What the log costs, at several sizes.
+//! Costs of the log at several sizes.
 //!
 //!     cargo bench -p ikigai-store --bench log      absolute figures of SQLite, by divan
 //!     … -- compare [NAME [sqlite|postgresql]]      growth and ratios, in turns

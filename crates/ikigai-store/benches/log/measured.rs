@@ -1,4 +1,4 @@
-//! What is measured, each as one function.
+//! Measured operations, one function each.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use ikigai_testkit::IdSource;
 use ikigai_testkit::stores::{StoredSample, claim, fork_batch, row_of};
 use tokio::runtime::{Builder, Runtime};
 
-/// How many rows the first screen shows.
+/// Rows on the first screen.
 const FIRST_PAGE_ROWS: usize = 50;
 
 /// A store on disk, and the runtime that a program would have.
@@ -37,8 +37,9 @@ impl World {
         agent
     }
 
-    /// What a fresh process does before its first frame. The store is returned, so that closing
-    /// it can be left out of the time.
+    /// Opens the store and reads the first page, as a new process does.
+    ///
+    /// Returns the store, so that closing it is not measured.
     pub(crate) fn first_page(&self) -> (Arc<dyn Log>, Agent) {
         let store = self.kept.open();
         let mut agent = self.restore(&*store);
@@ -63,7 +64,7 @@ impl World {
     }
 }
 
-/// How long something takes; what it returns is dropped after the clock was read.
+/// Measures the duration of a call; its result is dropped after the measurement.
 pub(crate) fn timed<T>(does: impl FnOnce() -> T) -> Duration {
     let begun = Instant::now();
     let made = does();

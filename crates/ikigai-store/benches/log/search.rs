@@ -13,7 +13,7 @@ use crate::measured::{World, timed};
 const ROUNDS: usize = 50;
 const HITS: usize = 50;
 
-/// How often whoever waits for the index is told how far it is.
+/// Interval between progress lines while the index is built.
 const PROGRESS: Duration = Duration::from_secs(10);
 
 fn most_millis(on: SampleEngine) -> f64 {

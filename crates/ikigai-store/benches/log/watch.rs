@@ -1,4 +1,4 @@
-//! How soon another process sees a commit, and what waiting for one costs it.
+//! Latency until another process sees a commit, and the cost of watching.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -17,12 +17,13 @@ const COMMITS: usize = 500;
 
 const PAUSED: &str = "after a pause";
 
-/// How long nothing was written before a commit: what people and models do, and a flood, for which
-/// a server is asked to tell others less often.
+/// Pauses between commits: as with users and models, and a burst.
+///
+/// During a burst the store sends fewer notifications to other processes.
 const PAUSE: Duration = Duration::from_millis(30);
 const HASTE: Duration = Duration::from_millis(2);
 
-/// How long the watcher is left alone to see what that costs: two heartbeats on a server.
+/// Idle time over which the watcher's cost is measured: two heartbeats on a server.
 const IDLE: Duration = Duration::from_secs(10);
 const COUNTED: Duration = Duration::from_secs(12);
 
@@ -56,7 +57,7 @@ fn tell(line: &str) {
     out.flush().unwrap();
 }
 
-/// How long all threads of this process were on a processor.
+/// Returns the CPU time of all threads of this process.
 fn worked() -> Duration {
     let threads = fs::read_dir("/proc/self/task").unwrap();
     let nanos = threads.map(|thread| -> u64 {
@@ -67,7 +68,7 @@ fn worked() -> Duration {
     Duration::from_nanos(nanos.sum())
 }
 
-/// How many transactions the database of a store has seen.
+/// Returns the number of transactions in the database of a store.
 fn statements(kept: &StoredSample) -> u64 {
     let told = kept.sql(
         "SELECT xact_commit + xact_rollback FROM pg_stat_database
@@ -113,14 +114,14 @@ pub(crate) fn compare(on: SampleEngine) {
         writeln!(asks).unwrap();
         line().trim_start_matches("worked ").parse().unwrap()
     };
-    // What the appender's store does in quiet moments is done before.
+    // End the idle work of the appender's store before the measurement.
     drop(appender);
     let statements = || match on {
         SampleEngine::Sqlite => 0,
         SampleEngine::Postgres => statements(&world.kept),
     };
     if on == SampleEngine::Postgres {
-        // It is up to ten seconds later that a server counts what was done.
+        // A server updates its statistics up to ten seconds later.
         thread::sleep(COUNTED);
     }
     // Asking counts too.

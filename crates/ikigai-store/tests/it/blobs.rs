@@ -11,7 +11,7 @@ fn content(bytes: usize) -> Vec<u8> {
     (0..=u8::MAX).cycle().take(bytes).collect()
 }
 
-/// What is stored is read back, whatever its size.
+/// Blobs of any size are read back unchanged.
 #[test]
 fn blobs_of_any_size_are_read_back() {
     let disk = Disk::new();

@@ -1,4 +1,4 @@
-//! A writer is killed again and again; what it had been told is stored, is stored.
+//! Killed writers: every acknowledged commit is in the log afterwards.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -46,8 +46,8 @@ fn abort_then_restart_restores_all() {
     assert!(most_forks > 0, "no fork was ever made");
 }
 
-/// Kills writers at any moment, so many one after the other, and checks the log after each.
-/// Returns how many forks there are in the end. `one` reads a number.
+/// Kills `kills` writers in sequence at random moments; checks the log after each.
+/// Returns the number of forks at the end. `one` runs a query that returns one number.
 pub(crate) fn kill_writers(
     place: &str,
     kills: usize,
@@ -245,7 +245,7 @@ fn take(store: &dyn Log, own: AgentId) -> HeldLog {
     }
 }
 
-/// A child with its first rows, and the row that tells its parent.
+/// Batch that creates a child: its first rows and the parent's `fork` row.
 fn fork(own: AgentId, log: HeldLog, child: AgentId) -> Batch {
     Batch {
         heads: vec![

@@ -95,8 +95,7 @@ fn a_batch_without_room_fails_alone() {
     assert_eq!(texts(&store), ["kept", "first", "second"]);
 }
 
-/// A batch that is refused half-way takes nothing with it that shares its transaction, and leaves
-/// nothing of its own.
+/// A refused batch leaves no row; other batches of its transaction are committed.
 #[test]
 fn a_refused_batch_is_taken_back_alone() {
     let disk = Disk::with_store();
@@ -166,7 +165,7 @@ fn row_without_owner_is_refused() {
     assert_eq!(texts(&store), ["kept"]);
 }
 
-/// What is not one of our databases is refused and left byte for byte as it is.
+/// Foreign files are refused and stay byte for byte as they are.
 #[test]
 fn what_is_not_ours_is_left_alone() {
     let disk = Disk::new();
@@ -251,7 +250,7 @@ fn a_row_that_is_no_text_is_read_as_far_as_it_goes() {
     assert_eq!(texts(&open(&disk.path, 2).unwrap()), ["A\u{fffd}B"]);
 }
 
-/// Directories and files are made for their owner alone; what is there is not changed.
+/// New directories and files get owner-only permissions; existing ones stay unchanged.
 #[test]
 fn missing_directories_are_made_for_the_owner_alone() {
     let root = tempfile::tempdir().unwrap();
@@ -321,8 +320,9 @@ fn an_unusable_place_is_named() {
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
 }
 
-/// Whoever may not write the file or its directory is told so. Root may write anything, so the
-/// part is played as nobody.
+/// Opening a write-protected file or directory fails with the reason.
+///
+/// Root may write anything, so the part runs as an unprivileged user.
 #[test]
 fn a_write_protected_store_is_refused() {
     let disk = Disk::with_store();
@@ -354,7 +354,7 @@ fn a_write_protected_store_is_refused() {
     assert!(!missing.exists() && !deep.exists());
 }
 
-/// The part of somebody else in [`a_write_protected_store_is_refused`].
+/// The part of the unprivileged user in [`a_write_protected_store_is_refused`].
 #[test]
 #[ignore = "a part that another test starts"]
 fn tells_why_it_cannot_open() {
@@ -395,8 +395,9 @@ fn opening_and_reading_commit_nothing() {
     );
 }
 
-/// A database that another program keeps locked is told as busy, and can be written once it is
-/// free. It takes as long as the store is patient.
+/// A database locked by another program is reported busy, and is writable once free.
+///
+/// The test takes as long as the store's busy timeout.
 #[test]
 fn a_locked_store_is_busy_until_it_is_free() {
     if !is_long() {
@@ -439,7 +440,7 @@ fn a_link_leads_to_the_same_store() {
     );
 }
 
-/// When nothing has been written for a while, a large log is folded into the database.
+/// An idle writer checkpoints a large write-ahead log into the database.
 #[test]
 fn an_idle_writer_folds_its_log() {
     if !is_long() {

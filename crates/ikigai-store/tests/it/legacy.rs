@@ -67,7 +67,7 @@ fn lines_of(database: &Database, taken: &[&str]) -> Result<(Vec<u8>, ImportRepor
         lines.extend_from_slice(line.as_bytes());
         true
     };
-    // It has a runtime of its own, which cannot be inside that of a test.
+    // `read` starts a runtime, which cannot nest in the test's runtime.
     let report = std::thread::scope(|scope| {
         let reading = scope.spawn(|| read(url, &home, &mut take));
         reading.join().unwrap()
@@ -106,7 +106,7 @@ async fn rows(store: &SqliteStore, agent: AgentId) -> Vec<Row> {
     store.page(query).await.unwrap()
 }
 
-/// What an agent remembers, oldest first: kind and text.
+/// Returns kind and text of each row on the agent's path, oldest first.
 async fn remembered(store: &SqliteStore, agent: AgentId) -> Vec<String> {
     let mut agent = Agent::restore(store, agent).await.unwrap();
     while agent.lengthen(store, 100).await.unwrap() {}
@@ -119,7 +119,7 @@ async fn remembered(store: &SqliteStore, agent: AgentId) -> Vec<String> {
         .collect()
 }
 
-/// Ownerless rows, quotes, tools of all three shapes, a rewind, a killed child, what nobody knows.
+/// Rows without owner, quotes, all three tool shapes, a rewind, a killed child, unknown kinds.
 fn a_life() -> String {
     format!(
         r#"

@@ -1,4 +1,4 @@
-//! What only one engine promises, and the suite that every engine passes.
+//! Store tests: the conformance suite of all engines, and tests of one engine.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

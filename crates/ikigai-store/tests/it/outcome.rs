@@ -7,8 +7,9 @@ use ikigai_testkit::block_on;
 
 use crate::support::{Disk, agent, create, make_session, only, open, say, texts};
 
-/// A commit whose outcome is unknown is read back: what is stored is told as stored, what is not
-/// as failed, and nothing is written twice.
+/// A commit of unknown outcome is looked up: stored batches succeed, lost ones fail.
+///
+/// Nothing is written twice.
 #[test]
 fn an_unknown_outcome_is_read_back() {
     let disk = Disk::with_store();

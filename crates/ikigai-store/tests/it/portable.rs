@@ -1,4 +1,4 @@
-//! A log told as lines and taken in again is the same log.
+//! Export and import: an exported log that is imported again is the same log.
 
 use std::path::Path;
 
@@ -17,8 +17,9 @@ use crate::support::{
     Dice, Disk, agent, claim, is_long, make_agent, make_session, only, open, said, session,
 };
 
-/// What is compared: every table that is not derived, without the numbers of this file and without
-/// who is at work.
+/// Queries of every table that is not derived, for comparison.
+///
+/// They leave out row ids of this file and lease owners.
 const TABLES: &[&str] = &[
     "SELECT uuid, created_at, name, directory FROM sessions ORDER BY id",
     "SELECT a.uuid, s.uuid, p.uuid, f.uuid, a.fork_seq, a.created_at, a.status, a.name, h.seq, h.epoch
@@ -145,7 +146,7 @@ pub(crate) fn some_store(disk: &Disk, dice: &mut Dice) -> SqliteStore {
         }))))
         .unwrap();
     }
-    // What no program of this version writes.
+    // A row that no program of this version writes.
     let connection = Connection::open(&disk.path).unwrap();
     connection
         .execute_batch(
@@ -205,7 +206,7 @@ fn one_agent_comes_with_its_ancestors_and_nobody_else() {
     );
 }
 
-/// What no store takes in: the beginnings of `lines`, what contradicts itself, and other things.
+/// Returns exports that every store refuses: truncated, contradictory and foreign ones.
 pub(crate) fn bad_logs(lines: &str) -> Vec<String> {
     let without_end = lines.rsplit_once("{\"end\"").unwrap().0;
     let missing_row = {
@@ -278,8 +279,9 @@ pub(crate) fn lines_with_grant(store: &dyn Log) -> String {
     told(store, None)
 }
 
-/// E13b, E22: an export has a version of its own, older ones are read, a newer one is refused with
-/// both versions named, and its grants count nowhere.
+/// E13b, E22: imports read older export versions and refuse newer ones, naming both versions.
+///
+/// Grants of an export have no effect.
 #[test]
 fn an_import_reads_older_versions_refuses_newer_ones_and_drops_grants() {
     let disk = Disk::new();

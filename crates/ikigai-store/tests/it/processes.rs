@@ -72,7 +72,7 @@ pub(crate) fn lose_no_row(place: &str) {
     assert_eq!(fought.len() as u64, FIGHTERS * rows);
 }
 
-/// What the fighters told that they had written, ordered by epoch; each epoch was one process's.
+/// Orders the writers' reported rows by epoch; each epoch belonged to one process.
 fn in_order_of_epochs(told: &[String], fought: &[String]) -> Vec<String> {
     let epoch = |line: &String| -> u64 { line.split(' ').next().unwrap().parse().unwrap() };
     let mut ordered = told.to_vec();
@@ -157,8 +157,9 @@ fn take(store: &dyn Log, own: AgentId) -> (Epoch, Seq) {
     }
 }
 
-/// A second process is refused and told who holds the agent; when the holder is killed, the agent
-/// is taken over by the very next try.
+/// A second process is refused with the owner's name while the owner lives.
+///
+/// Once the owner is killed, the next attempt takes the agent over.
 ///
 /// N5a.
 #[test]
@@ -196,7 +197,7 @@ pub(crate) fn dead_owner_is_replaced(place: &str, notice: impl FnOnce()) {
     block_on(store.commit(say(agent(1), Epoch(2), Seq(1), "mine"))).unwrap();
 }
 
-/// What a holder that was taken over writes is refused and leaves no row.
+/// A write with a stale lease is refused and leaves no row.
 ///
 /// N5b.
 #[test]
@@ -311,7 +312,7 @@ pub(crate) fn watches_forks_kills_and_mails_only(place: &str) {
     assert_eq!(holder.finish(), ["fork agent_killed; mail stop; dead"]);
 }
 
-/// Makes a child that nobody holds, with its first rows, and tells its parent.
+/// Creates a child without owner, with its first rows and the parent's `fork` row.
 fn fork_without_lease(store: &dyn Log, parent: HeadClaim, fork_point: RowRef) {
     let child = agent(2);
     let batch = Batch {
@@ -340,8 +341,9 @@ fn fork_without_lease(store: &dyn Log, parent: HeadClaim, fork_point: RowRef) {
     );
 }
 
-/// The part of the holder in [`second_process_watches_forks_kills_and_mails_only`]: it writes, and
-/// then tells what it hears of.
+/// The part of the owner in [`second_process_watches_forks_kills_and_mails_only`].
+///
+/// It writes rows, then prints the changes that its watch reports.
 #[test]
 #[ignore = "a part that another test starts"]
 fn writes_while_watched() {

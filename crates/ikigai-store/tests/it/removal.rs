@@ -180,13 +180,13 @@ fn remove_log(path: &Path) {
     }
 }
 
-/// When another process has written the database since, an unlinked log is not moved into it.
+/// An unlinked log is not moved into a database that another process wrote since.
 #[test]
 fn a_removed_log_does_not_overwrite_later_commits() {
     overtake_removed_log(false);
 }
 
-/// The same when the other process's log is gone too, so that only the database tells of it.
+/// The same if the other process's log is gone too and only the database shows the write.
 #[test]
 fn a_removed_log_does_not_overwrite_a_database_that_was_written_since() {
     overtake_removed_log(true);

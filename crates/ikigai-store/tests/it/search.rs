@@ -26,7 +26,7 @@ fn hits(store: &SqliteStore, typed: &str) -> Vec<u64> {
     page.hits.iter().map(|hit| hit.at.seq.0).collect()
 }
 
-/// How far the index goes, and how far the log.
+/// Returns the last row of the search index and the last row of the log.
 fn watermark(path: &Path) -> (i64, i64) {
     let connection = Connection::open(path).unwrap();
     let both = "SELECT message, (SELECT max(id) FROM messages) FROM search_upto";
@@ -109,7 +109,7 @@ fn words_that_may_go_on_are_whole_ones_when_that_takes_too_long() {
     assert_eq!(rows, [Seq(299)]);
 }
 
-/// A full disk keeps nobody from finding what the index has.
+/// On a full disk, searches still return the rows that the index covers.
 #[test]
 fn an_index_that_cannot_grow_is_asked_as_far_as_it_goes() {
     let disk = Disk::new();
@@ -134,7 +134,7 @@ fn an_index_that_cannot_grow_is_asked_as_far_as_it_goes() {
     assert_eq!(hits(&store, "new101"), [101]);
 }
 
-/// What core marks in a text is what SQLite found in it.
+/// Core highlights the same letters that SQLite's tokenizer matches.
 #[test]
 fn letters_are_compared_as_sqlite_does() {
     let disk = Disk::new();

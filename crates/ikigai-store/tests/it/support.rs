@@ -1,4 +1,4 @@
-//! What the tests share: ids, small batches, and a second process that is this very program.
+//! Shared helpers: ids, small batches, and a second process of the test binary.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -162,7 +162,7 @@ impl Disk {
         disk
     }
 
-    /// What lies in it.
+    /// Returns the sorted names of the files in the directory.
     pub(crate) fn names(&self) -> Vec<String> {
         let mut names: Vec<_> = fs::read_dir(self.directory.path())
             .unwrap()
@@ -173,7 +173,7 @@ impl Disk {
     }
 }
 
-/// What the first agent was told.
+/// Returns the contents of the first agent's rows.
 pub(crate) fn texts(store: &dyn Log) -> Vec<String> {
     let query = PageQuery {
         span: Span::new(agent(1), Seq(1), Seq(u64::MAX)),

@@ -45,7 +45,7 @@ impl Fixture {
         }
     }
 
-    /// What makes an agent.
+    /// Returns a new agent's id and the batch that creates it.
     fn create(&self, name: &str) -> (AgentId, Batch) {
         let agent = NewAgent {
             id: self.ids.agent(),

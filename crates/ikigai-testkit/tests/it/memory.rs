@@ -52,8 +52,8 @@ impl Rig for MemoryRig {
 
 store_conformance!(MemoryRig::new());
 
-/// N5b: a process that has not noticed its own death is fenced off by whoever takes over, and
-/// only from then on.
+/// N5b: a process that counts as dead writes until another process takes over;
+/// then it is fenced.
 #[test]
 fn a_process_that_died_writes_until_it_is_replaced() {
     let rig = MemoryRig::new();

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-/// A working directory with a place for what is hidden beside it.
+/// Working directory, with a directory for hidden files next to it.
 pub(crate) struct Desk {
     _directory: TempDir,
     pub(crate) place: Place,

@@ -1,4 +1,4 @@
-//! `file_edit`: what is found, what is not, and what stays.
+//! `file_edit`: matches, failed matches, and content that stays.
 
 use ikigai_testkit::cases;
 use proptest::prelude::*;
@@ -157,7 +157,7 @@ fn a_missing_file_is_missed_with_names_like_it() {
     );
 }
 
-/// What an edit should do, on plain strings.
+/// Oracle of an edit on plain strings; `None` if the edit is refused.
 fn model(file: &str, old: &str, new: &str, all: bool) -> Option<String> {
     if old.is_empty() {
         return file.is_empty().then(|| new.to_owned());

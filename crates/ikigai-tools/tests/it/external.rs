@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::{PATIENCE, unique, with_cookie};
 
-/// A machine with directories for tools, a project in them, and a count of what was run.
+/// Directories for tools, a project in them, and a count of tool runs.
 struct Machine {
     _directory: TempDir,
     base: PathBuf,
@@ -30,7 +30,7 @@ impl Machine {
         for name in ["system", "user", "project/.ikigai/tools", "project/src"] {
             fs::create_dir_all(base.join(name)).unwrap();
         }
-        // Beside something hidden, a process can change files but not make them.
+        // Next to a hidden path, a process can change files but not create them.
         fs::write(base.join("runs"), "").unwrap();
         Self {
             _directory: directory,

@@ -15,7 +15,7 @@ use ikigai_tools::sandbox::reading;
 
 use crate::support::{Line, ORDINARY_USER, run_again, text};
 
-/// A process outside of the sandbox, in a group of its own, and a segment of shared memory.
+/// Process outside of the sandbox in a separate group, and a shared memory segment.
 struct Victim {
     process: Child,
     segment: i64,

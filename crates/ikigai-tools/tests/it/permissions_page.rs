@@ -1,4 +1,4 @@
-//! The table of tools and modes in `docs/permissions.md`: each cell is what is decided.
+//! Table of tools and modes in `docs/permissions.md`: each cell equals the decision.
 
 use std::fs;
 use std::path::Path;

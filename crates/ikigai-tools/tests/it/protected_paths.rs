@@ -91,7 +91,7 @@ impl Site {
     }
 }
 
-/// Directory that holds what was taken back.
+/// Returns the directory of the reverted files' copies, as a remark names it.
 fn copies(remark: &str) -> Option<&str> {
     let (_, copies) = remark.split_once("copies are in ")?;
     Some(copies.split_once(". Only")?.0)
@@ -223,7 +223,7 @@ async fn other_changes_of_the_same_command_stay() {
         config.contains("changed") && !config.contains("evil"),
         "{config}"
     );
-    // Nothing is lost: what was taken back is beside.
+    // Nothing is lost: copies of the reverted files exist.
     let kept = fs::read_dir(copies(&remark).unwrap()).unwrap();
     assert_eq!(kept.count(), 2);
     remove_copies(Some(&remark));

@@ -76,7 +76,7 @@ impl Site {
         }
     }
 
-    /// Whether an attempt gets through.
+    /// Returns true if an attempt succeeds.
     async fn gets_through(&self, attempt: &str, confinement: Confinement) -> bool {
         let mut line = Line::new("");
         line.job.program = std::env::current_exe().unwrap().into();

@@ -1,4 +1,4 @@
-//! What the tests share: runs with a cookie of their own, and an independent look at `/proc`.
+//! Shared helpers: runs with separate cookies, and an independent scan of `/proc`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `file_write`, and what it shares with `file_edit`: replacing files safely.
+//! `file_write`, and the safe replacement of files that it shares with `file_edit`.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};

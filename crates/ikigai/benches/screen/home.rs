@@ -80,7 +80,7 @@ impl Home {
             .env("LANG", "C.UTF-8");
     }
 
-    /// How long it takes until a letter that was typed at once is seen.
+    /// Measures the time from start until a letter typed at once is visible.
     pub(crate) fn start(&self, arguments: &[&str]) -> Duration {
         let begun = Instant::now();
         let mut pty = self.show(arguments);
@@ -94,7 +94,7 @@ impl Home {
     }
 }
 
-/// Waits until the turn is over: what it used is told, and nothing goes on.
+/// Waits until the turn is over: its token usage is shown and nothing runs.
 pub(crate) fn wait_for_end(pty: &mut Pty) {
     pty.wait_for("the end of the turn", |screen| {
         let contents = screen.contents();
@@ -102,7 +102,7 @@ pub(crate) fn wait_for_end(pty: &mut Pty) {
     });
 }
 
-/// How much memory of a process is in use, in MB.
+/// Returns the resident memory of a process in MB.
 pub(crate) fn resident_mb(process: Pid) -> f64 {
     let path = format!("/proc/{}/status", process.as_raw_nonzero());
     let status = fs::read_to_string(path).unwrap();
@@ -114,7 +114,7 @@ pub(crate) fn resident_mb(process: Pid) -> f64 {
     kilobytes.parse::<f64>().unwrap() / 1024.0
 }
 
-/// How much processor time a process has used, in seconds.
+/// Returns the CPU time of a process in seconds.
 pub(crate) fn cpu_seconds(process: Pid) -> f64 {
     let path = format!("/proc/{}/stat", process.as_raw_nonzero());
     let stat = fs::read_to_string(path).unwrap();

@@ -1,4 +1,4 @@
-//! Questions in SQL on PostgreSQL: any value is told, and nothing can be changed.
+//! User queries in SQL on PostgreSQL: they return any value and change nothing.
 
 use std::time::Duration;
 

@@ -30,10 +30,10 @@ const AGENTS: u64 = 20;
 /// The agent that all processes take from each other.
 const SHARED: u64 = 1;
 
-/// How long to wait before something is tried again.
+/// Delay before a retry.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How long anything may take in all before it counts as hanging.
+/// Time after which an operation, retries included, counts as hanging.
 const PATIENCE: Duration = Duration::from_mins(3);
 
 /// The number of a process's agent; its children have the numbers after it.
@@ -88,7 +88,7 @@ fn nothing_is_lost_or_doubled_in_chaos() {
              SELECT pg_sleep(0.25)"
         ));
     }
-    // Each tells when it waits for nothing any more; until all do, all go on answering.
+    // Each process reports when it waits for nothing; until all have, all go on answering.
     let mut told = Vec::new();
     for player in &mut players {
         loop {
@@ -117,7 +117,7 @@ fn nothing_is_lost_or_doubled_in_chaos() {
     assert_eq!(block_on(store.integrity()).unwrap(), [""; 0]);
 }
 
-/// Makes all agents, which nobody holds.
+/// Creates all agents without owners.
 fn prepare(database: &Database) {
     let store = open(database, 99).unwrap();
     let own =
@@ -149,7 +149,7 @@ fn rows_of(store: &PostgresStore, agent: AgentId) -> Vec<Row> {
     block_on(store.page(query)).unwrap()
 }
 
-/// Each agent has as many rows as its process believes, and each row tells its own place.
+/// Checks that each agent has the reported number of rows, and each row its position.
 fn check_agents(store: &PostgresStore, told: &[String]) {
     let mut counted = 0;
     let mut written = 0;
@@ -205,7 +205,7 @@ fn check_mail(store: &PostgresStore) {
     assert!(sent.len() > 20, "{} waits", sent.len());
 }
 
-/// What the processes wrote to the shared agent stands there once, in the order of their epochs.
+/// Checks that each row of the shared agent is stored once, in order of epochs.
 fn check_shared(store: &PostgresStore, told: &[String]) {
     let found: Vec<String> = rows_of(store, agent(SHARED))
         .into_iter()
@@ -270,7 +270,7 @@ fn plays_a_part() {
     store.close();
 }
 
-/// Whether a failure is one that passes.
+/// Returns true if an error is temporary.
 fn passes(error: &StoreError) -> bool {
     matches!(error, StoreError::Away { .. } | StoreError::Busy(_))
 }
@@ -350,7 +350,7 @@ impl Actor {
         self.dice % bound
     }
 
-    /// Works until its time is over, then answers others until it is told to end.
+    /// Works until `end`, then answers other agents until `is_over` is set.
     async fn act(
         mut self,
         end: Instant,
@@ -381,7 +381,7 @@ impl Actor {
         said(self.own(), &format!("{} {what}", self.head.0 + 1 + after))
     }
 
-    /// Stores rows of its own, and what goes with them.
+    /// Commits rows of this agent with effects.
     async fn commit(&mut self, rows: Vec<NewRow>, with: Vec<Effect>) {
         self.commit_with(rows, Vec::new(), with).await;
     }
@@ -471,7 +471,7 @@ impl Actor {
         .expect("a wait ends");
     }
 
-    /// Takes in all mail, and answers what is asked.
+    /// Delivers all queued mail and answers its questions.
     async fn answer(&mut self) {
         let own = self.own();
         let store = Arc::clone(&self.store);
@@ -499,7 +499,7 @@ impl Actor {
     }
 }
 
-/// Takes the shared agent again and again, and writes to it; returns what it has written.
+/// Takes the shared agent's lease repeatedly and writes to it; returns the written rows.
 async fn fight(store: Arc<PostgresStore>, number: u64, end: Instant) -> Vec<String> {
     let shared = agent(SHARED);
     let mut written = Vec::new();
@@ -537,7 +537,7 @@ async fn fight(store: Arc<PostgresStore>, number: u64, end: Instant) -> Vec<Stri
             };
             match commit(&store, batch, is_stored).await {
                 Ok(_) => written.push(text),
-                // Its connection was ended, so that somebody else was faster.
+                // Its connection was closed, so another process took the lease.
                 Err(CommitError::Fenced { .. }) => break,
                 Err(error) => panic!("{error:?}"),
             }

@@ -1,5 +1,6 @@
-//! What fails on a real server: nothing is lost or doubled, what failed is told as what it is, and
-//! work goes on once it is over.
+//! Faults of a real server: no row is lost or duplicated.
+//!
+//! Each failure is reported as its kind, and work resumes after the fault.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -44,7 +45,7 @@ fn numbered(count: u64) -> Vec<String> {
     (1..=count).map(|n| format!("row {n}")).collect()
 }
 
-/// Writes one row after the other for as long as something goes on; tells how many.
+/// Writes rows in sequence while `goes_on` runs; returns their number.
 fn written_during(store: &PostgresStore, goes_on: impl FnOnce()) -> u64 {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -99,7 +100,7 @@ fn connections_that_the_server_ends_are_made_again() {
     assert_eq!(texts(&store), numbered(20));
 }
 
-/// The server has carried it out, or not; nobody is told. It is looked at, not written again.
+/// A commit whose reply is lost is looked up and not written twice.
 #[test]
 fn a_lost_answer_is_looked_for() {
     let database = Database::fresh();
@@ -207,7 +208,7 @@ fn a_server_without_room_for_connections_is_waited_for() {
     let refused = loop {
         let said = block_on(store.commit(say(agent(1), Epoch(1), Seq(0), "row 1")));
         let refused = said.unwrap_err();
-        // Whoever has not noticed the end of its connection looks for its answer first.
+        // A store that has not noticed its closed connection looks up the outcome first.
         if refused.to_string().contains("too many") {
             break refused;
         }
@@ -222,7 +223,7 @@ fn a_server_without_room_for_connections_is_waited_for() {
     assert_eq!(texts(&store), ["row 1"]);
 }
 
-/// Lets the next so many inserts into the log fail with a code.
+/// Makes the next `times` inserts into the log fail with an SQLSTATE code.
 fn fail_inserts(database: &Database, times: u32, code: &str) {
     database.sql(&format!(
         "CREATE SEQUENCE failed;
@@ -349,7 +350,7 @@ fn holds_a_lease() {
     wait_for_parent();
 }
 
-/// One that is cut off is replaced within 15 seconds, cannot write afterwards, and is told so.
+/// A cut-off process is replaced within 15 seconds; its later writes are refused.
 #[test]
 fn a_process_that_is_cut_off_is_replaced_and_cannot_write() {
     let database = Database::fresh();

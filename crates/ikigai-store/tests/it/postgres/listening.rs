@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::support::process;
 
-/// How long anything may take before a test is given up.
+/// Time limit of each step of a test.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One process, as far as it listens.
@@ -62,7 +62,7 @@ impl Listening {
         soon(waiting).await;
     }
 
-    /// A watch to which all was told that is left to tell.
+    /// Returns a watch after the listener has subscribed, with no notification pending.
     async fn quiet_watch(&self, database: &Database) -> Watch {
         let watch = self.notifier.watch().unwrap();
         until(database, "'ikigai listen'").await;
@@ -260,7 +260,7 @@ fn after_a_restart_of_the_server_everybody_has_time_to_come_back() {
             ..Listening::start(&database, 3).await
         };
         other.waits_until(&gone, false).await;
-        // Heartbeats become durable with what is written after them.
+        // Heartbeats become durable with the next write.
         database.sql("CREATE TABLE something (id bigint)");
 
         server.kill();

@@ -1,4 +1,4 @@
-//! What only the PostgreSQL engine promises, on real servers.
+//! Tests of the PostgreSQL engine on real servers.
 
 mod asking;
 mod chaos;
@@ -44,7 +44,7 @@ pub(crate) fn works(store: &PostgresStore) {
     assert_eq!(texts(store), ["a word"]);
 }
 
-/// Reads everything that a store tells of its first agent.
+/// Reads all records of a store's first agent.
 pub(crate) fn reads_all(store: &PostgresStore) {
     block_on(async {
         store.head(agent(1)).await.unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! Reaching a server, and what is done when the log is opened for the first time.
+//! Connecting to a server, and migrations when a log is first opened.
 
 use ikigai_core::{Epoch, Seq};
 use ikigai_store::postgres::{ConnectionRole, Link, MIGRATIONS, Migrations, PostgresTarget, Url};
@@ -213,7 +213,7 @@ fn a_plan_that_was_made_of_empty_tables_is_right_for_long_ones() {
     let database = Database::fresh();
     let target = target(&database.url(), MIGRATIONS);
     prepare(&target).unwrap();
-    // Of what is not known the server thinks that it has some pages.
+    // Without statistics the planner assumes that a table has several pages.
     database.sql("ANALYZE");
 
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
@@ -286,7 +286,7 @@ fn passwords_are_checked_and_never_shown() {
     }
 }
 
-/// Whoever has no right to write reads, and is told so when something is to be written.
+/// A role without write privileges can read; its commits fail at once with the reason.
 #[test]
 fn who_may_only_read_is_refused_and_does_not_wait() {
     let database = Database::fresh();

@@ -58,7 +58,7 @@ fn an_unknown_outcome_without_rows_is_read_back() {
             "{twice:?}"
         );
     }
-    // Whoever looks twice finds the same: the first look has left nothing behind.
+    // A second outcome lookup finds the same: the first one leaves nothing behind.
     store.faults().fail_commit(InjectedFault::Lost);
     store.faults().lose_look();
     create(5).unwrap();

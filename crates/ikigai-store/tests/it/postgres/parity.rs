@@ -14,7 +14,7 @@ use ikigai_testkit::postgres::Database;
 
 use crate::support::{Dice, Disk, agent, is_long, open_at, session};
 
-/// How many agents, sessions, mails and runs there may be: few, so that they meet.
+/// Numbers of agents, sessions, mails and runs: few, so that batches collide.
 const AGENTS: u64 = 6;
 const SESSIONS: u64 = 2;
 const THINGS: u64 = 12;
@@ -50,7 +50,7 @@ fn both_engines_answer_alike() {
     }
 }
 
-/// What is known of the log, so that most batches are right.
+/// Known heads and time of the log, so that most batches are valid.
 #[derive(Default)]
 struct Played {
     heads: Vec<(AgentId, Epoch, Seq)>,

@@ -12,7 +12,7 @@ fn many_processes_lose_no_row() {
     lose_no_row(&Database::fresh().url());
 }
 
-/// N5c: whoever does not hold an agent watches it, and does no more than it may.
+/// N5c: a process without the lease watches, forks, kills and mails an agent, no more.
 #[test]
 fn second_process_watches_forks_kills_and_mails_only() {
     watches_forks_kills_and_mails_only(&Database::fresh().url());
@@ -33,8 +33,7 @@ fn one_writer_per_agent_dead_owner_replaced_at_once() {
     });
 }
 
-/// S2-28, D12b, D13b: what was acknowledged before a kill is there afterwards, without gaps and with
-/// forks whole.
+/// S2-28, D12b, D13b: acknowledged rows survive kills, without gaps and with whole forks.
 #[test]
 fn abort_then_restart_restores_all() {
     let database = Database::fresh();

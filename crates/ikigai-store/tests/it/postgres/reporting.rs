@@ -1,4 +1,4 @@
-//! What is told of a server.
+//! Health reports of a server.
 
 use ikigai_store::Admin;
 use ikigai_store::postgres::{PostgresOptions, PostgresStore, Url};

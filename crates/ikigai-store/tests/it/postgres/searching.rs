@@ -26,7 +26,7 @@ fn hits(store: &PostgresStore, typed: &str) -> Vec<u64> {
     page.hits.iter().map(|hit| hit.at.seq.0).collect()
 }
 
-/// How many rows the index has.
+/// Returns the number of rows in the index.
 fn indexed(database: &Database) -> String {
     let rows = database.sql("SELECT count(*) FROM search");
     rows[0][0].clone().unwrap()
@@ -116,7 +116,7 @@ fn words_that_may_go_on_are_whole_ones_when_that_takes_too_long() {
     assert_eq!(rows, [Seq(299)]);
 }
 
-/// Whoever draws the number of a row first may commit last.
+/// A row that draws its id first and commits last is found.
 #[test]
 fn a_row_that_is_committed_after_a_later_one_is_found() {
     let database = Database::fresh();
@@ -139,7 +139,7 @@ fn a_row_that_is_committed_after_a_later_one_is_found() {
     assert_eq!(hits(&store, "earlier"), [1]);
 }
 
-/// A row that is missing keeps nobody waiting.
+/// A missing row does not block indexing.
 #[test]
 fn a_gap_in_the_log_does_not_hold_the_index_up() {
     let database = Database::fresh();
@@ -198,7 +198,7 @@ fn an_idle_writer_fills_the_index() {
 #[test]
 fn a_phrase_is_found_also_where_the_places_of_its_words_cannot_be_told() {
     let database = Database::fresh();
-    // The server tells the first 16,383 places.
+    // PostgreSQL keeps word positions up to 16,383.
     let words: Vec<String> = numbered(10_000).collect();
     let long = format!("{} brown bear", words.join(" "));
     let short = ["a brown bear", "a bear that is brown"];

@@ -72,7 +72,7 @@ fn a_connection_is_as_secure_as_it_was_asked_to_be() {
         assert!(found.unwrap(), "{host} {parameters}");
     }
     for (host, parameters) in [
-        // Nobody whom browsers trust has signed it.
+        // No public certificate authority has signed it.
         ("localhost", "sslmode=verify-ca".to_owned()),
         (
             "localhost",
