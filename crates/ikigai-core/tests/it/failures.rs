@@ -1,4 +1,4 @@
-//! What a person sees of rows, and rows that are not what they should be.
+//! Rendering of rows, and handling of bad rows.
 
 use ikigai_core::data::{
     AgentKilledData, Amounts, Category, Cause, CommandData, ErrorData, ForkData, InterruptedData,
@@ -127,7 +127,7 @@ fn word(text: &str) -> String {
     text.to_owned()
 }
 
-/// One event of each conversation kind, with what is shown of it.
+/// Returns one event of each conversation kind with its rendering.
 fn conversation(agent: AgentId) -> Vec<(Event, Shown)> {
     vec![
         (
@@ -171,7 +171,7 @@ fn conversation(agent: AgentId) -> Vec<(Event, Shown)> {
     ]
 }
 
-/// One event of each kind, with what is shown of it.
+/// Returns one event of each kind with its rendering.
 fn one_of_each(agent: AgentId) -> Vec<(Event, Shown)> {
     let first = RowRef::new(agent, Seq(1));
     let amounts = Amounts {
@@ -283,7 +283,7 @@ fn scrollback_gets_all_kinds() {
     assert_eq!(scrollback, [cleared]);
 }
 
-/// S3-29: every kind is rendered, with all it may have, with what it must have, and with the
+/// S3-29: every kind renders with all fields, with required fields only, and with the
 /// largest numbers.
 #[test]
 fn every_kind_renders_without_error() {
@@ -353,7 +353,7 @@ fn system_rows_are_shown() {
     }
 }
 
-/// S2-29: an error says what it says after the row that it is about is gone.
+/// S2-29: errors keep their text after their rows are dropped.
 #[test]
 fn validation_error_outlives_input() {
     let mut log = TestLog::default();
@@ -456,8 +456,9 @@ fn bad_rows() -> Vec<(&'static str, Option<&'static str>, Option<&'static str>)>
     ]
 }
 
-/// D15a: a bad row is one warning that names agent, number and kind; all other rows and agents
-/// are restored, also those that inherit it.
+/// D15a: a bad row gives one warning that names agent, number and kind.
+///
+/// All other rows and agents are restored, including agents that inherit the bad row.
 #[test]
 fn bad_row_never_blocks_restore() {
     for (kind, content, data) in bad_rows() {

@@ -1,4 +1,4 @@
-//! Forks: what two histories share, and what each is told.
+//! Forks: rows that parent and child share, and the rows that each receives.
 
 use ikigai_core::data::{ForkContext, SystemOrigin, Via};
 use ikigai_core::fork::ForkOrder;
@@ -91,8 +91,7 @@ fn fork_and_restart_give_same_child() {
     }
 }
 
-/// D10b: a fresh child has no ancestor's rows, at its fork and after a restart, and a system row
-/// of its own.
+/// D10b: a fresh child has a system row and no ancestor's rows, also after a restart.
 #[test]
 fn fresh_child_stays_fresh_after_restart() {
     let mut log = TestLog::default();
@@ -115,7 +114,9 @@ fn fresh_child_stays_fresh_after_restart() {
     assert_eq!(request.messages, [Message::text(Role::User, "go")]);
 }
 
-/// D10c S3-32: both histories have a `fork` row, whoever forks and whatever the child inherits.
+/// D10c S3-32: both histories get a `fork` row, for forks by users and by calls.
+///
+/// This holds for inheriting and fresh children.
 #[test]
 fn both_fork_rows_always_written() {
     let mut log = TestLog::default();
@@ -184,8 +185,8 @@ fn parent_fork_row_shape() {
     }
 }
 
-/// S3-34 S3-43: text and data of the child's row: with the choice of context and all settings,
-/// and without a time of its own.
+/// S3-34 S3-43: the child's row has the choice of context and all settings, and no time
+/// in its data.
 #[test]
 fn child_fork_row_shape() {
     let mut log = TestLog::default();
@@ -245,7 +246,7 @@ fn child_fork_row_shape() {
     }
 }
 
-/// S3-35: `role` tells the two rows apart, and each names the other's agent.
+/// S3-35: the two rows differ in `role`, and each names the other's agent.
 #[test]
 fn fork_rows_refer_to_each_other() {
     let mut log = TestLog::default();
@@ -311,8 +312,9 @@ fn fork_point_excludes_parents_fork_row() {
     }
 }
 
-/// E20: a child starts with its parent's settings and system prompt of now, wherever the fork
-/// point is, but for those that the fork names.
+/// E20: a child starts with its parent's current settings and system prompt, at any fork point.
+///
+/// Settings that the fork names take precedence.
 #[test]
 fn child_starts_with_parents_settings_of_now() {
     let mut log = TestLog::default();

@@ -101,8 +101,9 @@ fn with_agents(data: &str, agents: &[AgentId]) -> String {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases(500, 20_000)) })]
 
-    /// S2-30: no stored row makes anything panic, whatever its bytes are; what is restored is
-    /// what was alive, and what can be sent is legal.
+    /// S2-30: no stored row causes a panic, with any bytes.
+    ///
+    /// The restored state equals the live one, and every request is valid.
     #[test]
     fn fuzz_external_input_never_panics(
         rows in prop::collection::vec((any::<bool>(), forged()), 0..24),

@@ -1,4 +1,4 @@
-//! Kinds: one closed list, and what is decided about each of them.
+//! Kinds: one closed list, and the properties of each kind.
 
 use ikigai_core::kind::{LEGACY_TOOL, StoredKind, UnknownKind};
 use ikigai_core::load::{LoadError, Loaded, load};

@@ -50,7 +50,7 @@ const TEXTS: [&str; 7] = [
     "\"\\\r\n",
 ];
 
-/// S0-12 S2-17: a message, nothing and an error can be told apart.
+/// S0-12 S2-17: a message, nothing and an error are distinct outcomes.
 #[test]
 fn load_outcomes_are_distinct() {
     let message = load(&row("user", Some("hi"), None));

@@ -1,4 +1,4 @@
-//! What the core promises, requirement by requirement.
+//! Tests of the core, by requirement.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

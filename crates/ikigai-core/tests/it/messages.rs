@@ -426,8 +426,7 @@ const NEUTRAL: [&str; 9] = [
     "three",
 ];
 
-/// S2-33 S2-34: a new agent's list is empty; adding appends at the end and hands back what was
-/// added.
+/// S2-33 S2-34: a new agent's list is empty; `add` appends and returns the added message.
 #[test]
 fn add_message_appends_in_order() {
     let mut log = TestLog::default();
@@ -547,7 +546,7 @@ fn clone_of_empty_empties_destination() {
     }
 }
 
-/// S2-40: marks are a list beside the messages; adding or removing one changes no message.
+/// S2-40: marks are separate from messages; adding or removing one changes no message.
 #[test]
 fn marks_are_separate_from_messages() {
     let mut log = TestLog::default();

@@ -1,4 +1,4 @@
-//! What reaches the model, and what never does.
+//! Rows that reach the model, and rows that never do.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +39,7 @@ fn said(role: Role, text: &str) -> Message {
     Message::text(role, text)
 }
 
-/// A history with a bit of everything that a model is told.
+/// Returns a history with one event of each kind that requests contain.
 fn exchange() -> Vec<Event> {
     let opaque = Opaque {
         thinking: Some(vec![StoredThinking {
@@ -150,7 +150,7 @@ fn newest_own_system_row_wins() {
     log.append(root, Event::rewind(first, newest, Via::Rewind));
     assert_eq!(prompt(&log, root), of("B"));
 
-    // Where a child was forked does not matter, only what its parent's prompt was then.
+    // A child gets its parent's prompt at the time of the fork, for any fork point.
     let order = ForkOrder {
         at: Some(first),
         ..log.order("child")
@@ -370,9 +370,10 @@ fn request_type_has_no_place_for_other_kinds() {
     }
 }
 
-/// S4-15: requests are made by the projection, and for a summary of what it made; neither a
-/// summary nor a provider has another way to the rows: they know no store and name no type that
-/// holds one.
+/// S4-15: only the projection and the summary module construct requests.
+///
+/// Neither the summary module nor a provider can read rows otherwise: they name no store and
+/// no type that holds rows.
 #[test]
 fn every_consumer_uses_the_projection() {
     const SUMMARY: &str = "ikigai-core/src/summary.rs";
@@ -381,7 +382,7 @@ fn every_consumer_uses_the_projection() {
     for (path, text) in source::all_of_the_workspace() {
         let builds = text.lines().any(|line| {
             let line = line.trim_start();
-            // What declares or returns one makes none.
+            // Declarations and return types construct no request.
             let others = ["struct", "enum", "impl", "->"];
             let before = line.strip_suffix("Request {");
             // Other types have longer names, such as `EngineRequest`.

@@ -18,7 +18,7 @@ fn result(call: RowRef, id: &str, output: &str) -> Event {
     Event::tool_result(call, id, "ls", output, true)
 }
 
-/// What the next request would hold, checked: it ends with what the model has to answer.
+/// Returns the next request after checking it against the providers' rules.
 fn sent(log: &TestLog, agent: AgentId) -> Request {
     let request = log.request(agent, &target("p", "m")).unwrap();
     assert_eq!(check_request(&request, &target("p", "m")), Ok(()));
@@ -71,7 +71,7 @@ fn call_without_result_gets_synthesised_result() {
     assert_eq!(results(&sent(&log, agent)), [("c1", "late", false)]);
 }
 
-/// N1a S1-17: in a child an open call of an ancestor gets a result of its own.
+/// N1a S1-17: in a child's request, an ancestor's open call gets a separate result.
 #[test]
 fn open_calls_of_an_ancestor_are_explained_to_the_child() {
     let mut log = TestLog::default();
@@ -98,7 +98,7 @@ fn open_calls_of_an_ancestor_are_explained_to_the_child() {
         format!("You are child ({child}), the child made by this call; your parent is boss.");
     let expected = [("c1", PARENTS, false), ("c2", child_says.as_str(), false)];
     assert_eq!(results(&sent(&log, child)), expected);
-    // The parent's own calls are open or answered as they are, whatever the child is told.
+    // The child's results do not change the state of the parent's calls.
     assert_eq!(
         results(&log.assembled(root, &target("p", "m"))),
         [("c1", OPEN, true), ("c2", OPEN, true)]
@@ -356,8 +356,9 @@ fn outline(request: &Request) -> String {
     messages.collect::<Vec<_>>().join(" ")
 }
 
-/// N1c: what belongs to one response is told by agent and number; older rows have none and belong
-/// together as neighbours.
+/// N1c: rows with equal agent and response number form one response.
+///
+/// Older rows without a number form one response with their neighbours.
 #[test]
 fn responses_are_told_apart_by_agent_and_number() {
     let add_older = |log: &mut TestLog, agent, id: &str| {

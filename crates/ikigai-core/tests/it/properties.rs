@@ -113,7 +113,7 @@ proptest! {
         }
     }
 
-    /// D11b N4a D3b E4: what is folded equals what the definitions say.
+    /// D11b N4a D3b E4: the folded state equals the oracle's definitions.
     #[test]
     fn prop_folded_state_equals_the_definitions(actions in actions(30), picks in picks(6)) {
         let history = History::of(&actions);

@@ -1,4 +1,4 @@
-//! What tests read off an agent.
+//! Helpers that read texts, rows and kinds of an agent.
 
 use ikigai_core::view::Entry;
 use ikigai_core::{Block, RowRef};
@@ -16,7 +16,7 @@ pub(crate) fn said(agent: &Agent) -> Vec<String> {
     texts.collect()
 }
 
-/// What a person sees of the agent on a plain terminal.
+/// Returns the agent's scrollback as plain text lines.
 pub(crate) fn shown(agent: &Agent) -> Vec<String> {
     let scrollback = agent.view.scrollback();
     scrollback.map(|shown| shown.to_string()).collect()

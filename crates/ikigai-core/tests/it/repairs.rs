@@ -1,4 +1,4 @@
-//! Turns that did not end well: interrupted by somebody, refused by a provider.
+//! Turns that ended early: interrupted, or refused by a provider.
 
 use ikigai_core::data::{
     AssistantData, Category, Cause, ErrorData, Opaque, StoredThinking, Tagged, Via,
@@ -177,8 +177,9 @@ fn outline(request: &Request) -> Vec<String> {
     words.collect()
 }
 
-/// What a provider's refusal names is left out of later projections, as little of it as can
-/// be: what hangs on a block before the block itself, a call together with its result.
+/// Later projections leave out the rows that a provider refused, and as little as possible.
+///
+/// A block's payload goes before the block, and a call goes with its result.
 #[test]
 fn refused_items_are_left_out_and_the_request_stays_valid() {
     let whole = ["go", "(hm)", "look", "c1", "c2", "out", "out", "on"];

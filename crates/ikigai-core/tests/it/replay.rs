@@ -169,7 +169,7 @@ fn replay_multiple_tool_pairs() {
     assert_eq!(replayed.view.conversation().messages(), expected);
 }
 
-/// S0-26 S0-27: number, roles and blocks of the messages are those of what was stored.
+/// S0-26 S0-27: restored messages equal the stored ones in number, roles and blocks.
 #[test]
 fn restored_conversation_count_roles_blocks() {
     let tag = |payload: &str| Payload {
@@ -231,7 +231,8 @@ fn restored_conversation_count_roles_blocks() {
     assert_eq!(replayed.view.conversation().messages(), expected);
 }
 
-/// S3-15: a child sees each ancestor up to the fork point, killed or not, and nobody sees a child.
+/// S3-15: a child sees each ancestor up to the fork point, killed or not; no ancestor sees
+/// a child's rows.
 #[test]
 fn child_sees_ancestors_up_to_fork_point() {
     let mut log = TestLog::default();

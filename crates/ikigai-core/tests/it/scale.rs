@@ -1,4 +1,4 @@
-//! How reports of providers correct estimates.
+//! Correction of token estimates by the counts that providers report.
 
 use ikigai_core::data::{Amounts, SummaryData, UsageData};
 use ikigai_core::project::{SCALE_ROWS, Scale, estimate_request};
@@ -11,17 +11,17 @@ const BUDGET: Budget = Budget {
     cap: 50_000,
 };
 
-/// A message that is estimated at so many tokens.
+/// Returns a message with an estimate of `tokens`.
 fn message(tokens: usize) -> Event {
     Event::user("a".repeat((tokens - 8) * 4))
 }
 
-/// An answer that is estimated at so many tokens.
+/// Returns an answer with an estimate of `tokens`.
 fn answer(response: u64, tokens: usize) -> Event {
     Event::assistant(response, "a".repeat((tokens - 8) * 4))
 }
 
-/// What a model counted, cached tokens included.
+/// Returns a `usage` event with the model's input count, cached tokens included.
 fn report(model: &str, response: u64, counted: u64) -> Event {
     let amounts = Amounts {
         input: Some(counted / 2),
@@ -39,7 +39,7 @@ fn report(model: &str, response: u64, counted: u64) -> Event {
     })
 }
 
-/// A turn: a message, an answer, and what was counted for the request.
+/// Returns a turn: a message, an answer and the reported usage.
 fn turn(response: u64, tokens: usize, model: &str, counted: u64) -> Vec<Event> {
     vec![
         message(tokens),

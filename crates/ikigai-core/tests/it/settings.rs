@@ -1,4 +1,4 @@
-//! Settings and snapshots: what is folded from an agent's own rows.
+//! Settings and snapshots: state folded from an agent's own rows.
 
 use ikigai_core::data::{SystemOrigin, Via};
 use ikigai_core::{Event, RowRef, Seq, Settings};
@@ -41,7 +41,7 @@ fn settings_are_a_fold_of_own_events() {
             json!({"command": "rules", "set": {"rules": null}}),
             without_rules.clone(),
         ),
-        // What was typed is never read again.
+        // The typed command line is never parsed again.
         (
             json!({"command": "model", "args": "q/n", "echo": "/model q/n"}),
             without_rules.clone(),
@@ -94,7 +94,7 @@ fn settings_are_a_fold_of_own_events() {
     assert_eq!(log.replayed(agent), log.live(agent));
 }
 
-/// N4c: what a child inherits never overrides what it was forked with or chose.
+/// N4c: inherited settings never override those of the fork or of the child.
 #[test]
 fn child_model_survives_restart() {
     let model = |name: &str| set(&json!({"model": {"provider": "p", "model": name}}));

@@ -1,4 +1,4 @@
-//! What each kind stores: shapes that are for ever.
+//! Stored shape of each kind, which must stay readable forever.
 
 use ikigai_core::kind::StoredKind;
 use ikigai_core::load::load;
@@ -191,7 +191,7 @@ fn find_ids(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// S1-18 E7a: what was written replays at once to equal blocks, for every kind and shape.
+/// S1-18 E7a: written events replay to equal blocks at once, for every kind and shape.
 #[test]
 fn write_then_replay_round_trip() {
     for (event, content, data) in all() {

@@ -61,7 +61,7 @@ pub(crate) fn is_catch_all(line: &str) -> bool {
     !pattern.is_empty() && pattern.chars().all(binding)
 }
 
-/// Says whether a text uses an identifier as a word of its own.
+/// Returns true if a text contains an identifier as a whole word.
 pub(crate) fn names(text: &str, identifier: &str) -> bool {
     let part_of_word = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(identifier).any(|(start, _)| {

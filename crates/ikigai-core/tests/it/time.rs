@@ -18,7 +18,7 @@ fn rewind(log: &mut TestLog, agent: AgentId, target: RowRef) -> RowRef {
     log.append(agent, event)
 }
 
-/// What an agent was when a row was its newest.
+/// Restores an agent as it was when `row` was its newest row.
 fn agent_at(log: &TestLog, row: RowRef) -> Agent {
     let mut agent = block_on(Agent::restore_at(&log.store, row)).unwrap();
     block_on(agent.know_all(&log.store)).unwrap();

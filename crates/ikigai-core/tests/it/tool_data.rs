@@ -1,4 +1,4 @@
-//! The data of tool calls and results: what is written, what is read, what is refused.
+//! Data of tool calls and results: written, loaded and refused shapes.
 
 use ikigai_core::load::{LoadError, Loaded, load};
 use ikigai_core::message::{Payload, arguments_object};
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::loading::row;
 
-/// What a row's data loads to.
+/// Loads the message of a row with this kind and data.
 fn loaded(kind: &str, data: &str) -> Result<Message, LoadError> {
     match load(&row(kind, Some("shown"), Some(data)))? {
         Loaded::Message(part) => Ok(part.message),
@@ -29,7 +29,7 @@ fn call(id: &str, name: &str, arguments: &str) -> Event {
     Event::tool_call(1, id, name, arguments)
 }
 
-/// D1a S2-20: the neutral shape has three strings, beside the number of the response.
+/// D1a S2-20: the neutral shape has three strings and the response number.
 #[test]
 fn tool_call_written_in_neutral_shape() {
     let cases = [
@@ -88,7 +88,7 @@ fn tool_arguments_kept_verbatim() {
     }
 }
 
-/// D1b S1-7: the neutral shape of a result, beside the call that it answers.
+/// D1b S1-7: the neutral shape of a result, with a reference to its call.
 #[test]
 fn tool_result_written_in_neutral_shape() {
     let at = RowRef::new(IdSource::new(3).agent(), Seq(4));
@@ -118,7 +118,7 @@ fn load_function_shaped_tool_call() {
         let neutral = r#"{"tool_call_id":"c1","name":"ls","arguments":"{\"a\":1}"}"#;
         assert_eq!(loaded("tool_call", data), loaded("tool_call", neutral));
     }
-    // What an older shape lacks is not guessed: the neutral shape is what is missed.
+    // Missing fields of an older shape are not guessed; the error names the neutral shape's field.
     let broken = [
         r#"{"id":"c1","function":{"name":"ls"}}"#,
         r#"{"id":1,"function":{"name":"ls","arguments":"{}"}}"#,
@@ -144,8 +144,9 @@ fn neutral_shape_wins_over_the_older_ones() {
     );
 }
 
-/// D1d: the other older shape loads likewise; its thinking becomes blocks before the call, which
-/// are never sent because nobody knows whose they are.
+/// D1d: the other older shape loads too, with its thinking as blocks before the call.
+///
+/// These blocks are never sent, because their provider is unknown.
 #[test]
 fn load_tool_name_args_shape_with_thinking() {
     let thinking = |text: &str| Block::Thinking {
@@ -293,7 +294,7 @@ fn tool_result_content_is_output() {
     );
 }
 
-/// S2-25 S2-44c: what is no JSON and what is no object are told apart.
+/// S2-25 S2-44c: invalid JSON and JSON that is no object are distinct errors.
 #[test]
 fn bad_json_and_non_object_are_named() {
     let not_json = [
@@ -456,8 +457,7 @@ proptest! {
         ..Config::default()
     })]
 
-    /// S2-27: no tool data whatever makes the loader panic or hang, and what it loads can be
-    /// shown and sent.
+    /// S2-27: no tool data makes the loader panic or hang; loaded rows can be shown and sent.
     #[test]
     fn fuzz_tool_data_never_panics(
         data in prop_oneof![3 => tool_json(), 1 => any::<String>()],

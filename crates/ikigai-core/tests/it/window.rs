@@ -1,4 +1,4 @@
-//! The window: summaries in place of their range, and what is left out when room is short.
+//! The window: summaries that replace a range, and turns left out for lack of space.
 
 use ikigai_core::data::{SummaryData, Via};
 use ikigai_core::project::estimate_tokens;
@@ -15,7 +15,7 @@ fn turn(log: &mut TestLog, agent: AgentId, number: u64) -> (RowRef, RowRef) {
     (first, log.append(agent, answer))
 }
 
-/// The texts of the next request: what the agent was told, in order.
+/// Returns the texts of the next request in order.
 fn texts(log: &TestLog, agent: AgentId) -> Vec<String> {
     let request = log.assembled(agent, &target("p", "m"));
     texts_of(&request)
@@ -148,7 +148,7 @@ fn summary_is_undone_and_follows_the_path() {
 
     assert_eq!(texts(&log, agent), ["S", "q2", "a2"]);
     assert_eq!(ranges(&log, agent), [(first, one.0, one.1)]);
-    // What is undone already, no summary at all, and an `undo` itself change nothing.
+    // Undoing an undone summary, another kind of row or an `undo` changes nothing.
     for nothing in [
         second,
         two.0,
@@ -188,7 +188,7 @@ fn summary_is_undone_and_follows_the_path() {
         head = RowRef::new(agent, log.live(agent).state.head());
     }
 
-    // A child takes back what it inherits, and its parent does not notice.
+    // A child can undo an inherited summary without an effect on its parent.
     let order = log.order("undoing");
     let child = log.fork(agent, order);
     log.append(child, undo(second));
@@ -302,7 +302,7 @@ fn too_small_a_window_leaves_out_oldest_turns() {
         let skipped = whole.messages.len() - request.messages.len();
         let (last, others) = request.messages.split_last().unwrap();
         let same = &whole.messages[skipped..whole.messages.len() - 1];
-        // Ids that occurred again are renamed from what is in the window.
+        // Repeated ids are renamed based on the messages within the window.
         assert_eq!(others.len(), same.len());
         assert_eq!(others[0], same[0]);
         let Block::ToolResult { content, .. } = &last.blocks[0] else {
@@ -343,7 +343,7 @@ fn cap_of_the_budget_leaves_out_nothing() {
     assert_eq!(request, sent(&agent, u64::MAX));
 }
 
-/// E2e: no window is so small that the last turn is not sent, unless what is fixed exceeds it.
+/// E2e: the last turn is sent into any window that the fixed parts do not exceed.
 #[test]
 fn last_turn_is_sent_into_any_window() {
     let mut log = TestLog::default();

@@ -1,4 +1,4 @@
-//! Small cases that properties found, each under a name of its own.
+//! Small regression cases that property tests found, one test each.
 
 use ikigai_core::data::{AssistantData, Cause, Shell, ToolCallData, UserData};
 use ikigai_core::project::is_full;
@@ -7,7 +7,7 @@ use ikigai_testkit::{TestLog, target};
 
 use super::{references_of, rows_of};
 
-/// The newest rows of an agent, so many of them.
+/// Returns a view of the newest `count` rows of an agent.
 fn tail(log: &TestLog, agent: AgentId, count: usize) -> View {
     let rows = rows_of(&log.replayed(agent).view);
     let mut view = View::default();

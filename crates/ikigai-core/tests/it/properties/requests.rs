@@ -77,8 +77,9 @@ proptest! {
         }
     }
 
-    /// What is told to fill the window is what a recount of the request finds, and the request fits
-    /// whenever its last turn does with its outputs cut.
+    /// The reported window usage equals a recount of the request.
+    ///
+    /// The request fits whenever its last turn fits with its outputs cut.
     #[test]
     fn prop_totals_equal_a_recount_of_the_request(
         actions in actions(30),
@@ -115,7 +116,7 @@ proptest! {
     fn prop_summaries_nest_undo_and_follow_the_path(actions in actions(40), picks in picks(4)) {
         let history = History::of(&actions);
         let target = target(OWN.0, OWN.1);
-        // A note on an interruption, and on what was left out, stands in brackets.
+        // Notes on interruptions and omissions are in brackets.
         let is_note = |text: &String| text.starts_with('[');
         for at in chosen(&history, &picks) {
             let agent = restored(&history, at);
@@ -142,7 +143,7 @@ proptest! {
         }
     }
 
-    /// N1d E2e: rows before those that fill the budget make no difference.
+    /// N1d E2e: older rows than the ones that fill the budget do not change the request.
     #[test]
     fn prop_a_full_budget_needs_no_older_rows(
         actions in actions(30),
@@ -227,7 +228,7 @@ fn outputs_are_short(request: &Request) -> bool {
     })
 }
 
-/// What was open when a request was sent.
+/// Answers of the calls at the time of a request; `None` for an open call.
 struct Sent {
     answers: std::collections::HashMap<RowRef, Option<RowRef>>,
 }
