@@ -1,4 +1,4 @@
-//! Agents that a screen takes care of: they listen, answer, ask again after a restart, and are left.
+//! Agents attached to a screen: they answer, repeat questions after a restart, and detach.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use crate::fakes::{Deed, calling};
 use crate::support::{TestJob, World, dies_after};
 
-/// Everything that a screen is told.
+/// Returns all events that a screen gets.
 fn screen(world: &World) -> UnboundedReceiver<(AgentId, UiEvent)> {
     let (sender, told) = unbounded_channel();
     let observer = move |agent, _: &str, update: &UiEvent| {
@@ -24,7 +24,7 @@ fn screen(world: &World) -> UnboundedReceiver<(AgentId, UiEvent)> {
     told
 }
 
-/// Reads what a screen is told until it has been told how a turn ended.
+/// Reads events until a turn ends; returns its outcome and the events before.
 async fn until_ended(told: &mut UnboundedReceiver<(AgentId, UiEvent)>) -> (Outcome, Vec<UiEvent>) {
     let mut before = Vec::new();
     loop {
@@ -104,7 +104,7 @@ async fn what_only_shows_something_leaves_no_row() {
     assert_eq!(world.kinds(agent).await, rows);
 }
 
-/// Leaving does not wait for an agent that begins its turn only then.
+/// Leaving stops a turn that has only just begun, instead of waiting for it.
 #[tokio::test(start_paused = true)]
 async fn what_was_just_said_does_not_keep_anybody_from_leaving() {
     let world = World::new();
@@ -167,7 +167,7 @@ async fn an_agent_that_is_let_go_of_is_stopped_and_can_be_taken_over() {
     assert_eq!(outcome, Outcome::Completed);
 }
 
-/// The stop may arrive while a command runs, which has nothing to stop.
+/// A stop that arrives during a command has nothing to stop; the agent still ends.
 #[tokio::test(start_paused = true)]
 async fn a_command_and_leaving_in_one_burst_store_the_command_and_end() {
     for lines in [
@@ -214,7 +214,7 @@ async fn a_message_after_a_command_waits_as_mail_when_the_program_leaves() {
     assert!(world.provider.requests().is_empty());
 }
 
-/// A screen reads an agent before it is settled, and settling races with the look after all agents.
+/// A screen gets settlement rows once, whether it opens the agent before or after supervision.
 #[tokio::test(start_paused = true)]
 async fn a_screen_gets_the_rows_of_a_settlement_once_in_either_order() {
     for supervises_first in [true, false] {

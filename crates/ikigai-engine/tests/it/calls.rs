@@ -1,5 +1,5 @@
-//! The calls of an answer: all stored before the first runs, each with a result of its own, sent
-//! in the order of the calls.
+//! Calls of a response: all stored before the first runs, each with one result row. Results are
+//! sent in call order.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::support::{
     Given, TestJob, World, all_rows, attended, dies_after, is_stored, say, target_of,
 };
 
-/// What the results at the end of a request say, in their order.
+/// Outputs of the results at the end of a request, in order.
 fn results_sent(request: &Request) -> Vec<String> {
     let last = request.messages.last().unwrap();
     assert_eq!(last.role, Role::Tool);
@@ -37,8 +37,8 @@ fn ran(call: &str, success: bool, output: &str) -> Given {
     }
 }
 
-/// N3a: for a response with several calls one row each is written, in response order, and all are
-/// durable before the first of them runs; what is more than reading is journalled, too.
+/// N3a: each call of a response gets a row, in response order, before any call runs. Calls that do
+/// more than read are in the journal, too.
 #[tokio::test(start_paused = true)]
 async fn parallel_calls_durable_before_any_runs() {
     let (world, diary) = World::with_fakes();
@@ -83,8 +83,8 @@ async fn parallel_calls_durable_before_any_runs() {
     assert!(world.log().open_runs(id).await.unwrap().is_empty());
 }
 
-/// N3b N1c: each call gets its own result row when it ends, in whatever order they end, and one
-/// that fails, panics or is not understood costs no other its row. They are sent in call order.
+/// N3b N1c: each call gets its result row when it ends, in any order. A call that fails, panics or
+/// cannot be parsed does not affect the others. Results are sent in call order.
 #[tokio::test(start_paused = true)]
 async fn each_call_gets_own_result_row() {
     let (world, _) = World::with_fakes();
@@ -125,7 +125,7 @@ async fn each_call_gets_own_result_row() {
     assert_eq!(results_sent(request), sent);
 }
 
-/// S3-6: rows of a call are its caller's, also when the user looks at another agent meanwhile.
+/// S3-6: rows of a call belong to its caller, even if the user views another agent meanwhile.
 #[tokio::test(start_paused = true)]
 async fn tool_rows_owned_by_caller_after_switch() {
     let (world, _) = World::with_fakes();
@@ -200,7 +200,7 @@ async fn calls_are_shown_as_they_begin_print_and_end() {
     assert!(matches!(&diary.moments()[3], Moment::Ended(label) if label == "two"));
 }
 
-/// An agent is offered its toolset and can call nothing else.
+/// Requests offer the agent's toolset, and calls of other tools are refused.
 #[tokio::test(start_paused = true)]
 async fn a_toolset_bounds_what_is_offered_and_what_can_be_called() {
     let (world, diary) = World::with_fakes();
@@ -228,9 +228,8 @@ async fn a_toolset_bounds_what_is_offered_and_what_can_be_called() {
     );
 }
 
-/// E5: each request of a turn with several rounds of calls begins with the one before it, and a
-/// restart at any of its commits changes nothing of what was sent: the request after it has the
-/// same beginning.
+/// E5: each request of a turn begins with the previous one. This holds across a restart at any
+/// commit of the turn.
 #[tokio::test(start_paused = true)]
 async fn requests_of_a_turn_extend_each_other_across_a_restart_at_any_commit() {
     let script = |world: &World| {
@@ -298,7 +297,7 @@ fn assert_extends(later: &Request, earlier: &Request) {
     assert_eq!(later[..earlier.len()], earlier);
 }
 
-/// Each commit is a flush of the disk: calls that start or end together share one.
+/// Calls that start or end together share a commit, since each commit flushes the disk.
 #[tokio::test(start_paused = true)]
 async fn calls_that_start_or_end_together_share_commits() {
     const CALLS: usize = 64;
@@ -326,7 +325,7 @@ async fn calls_that_start_or_end_together_share_commits() {
 
         say(&mut worker, "go").await.unwrap();
 
-        // The message, the calls and the last answer are commits of their own.
+        // The message, the calls and the last answer take one commit each.
         let commits = world.store.commits() - before;
         assert!(commits <= most + 6, "{what}: {commits} commits");
         assert_eq!(world.results(id).await.len(), CALLS, "{what}");

@@ -109,7 +109,7 @@ async fn outputs_are_shortened_above_the_configured_share() {
     }
 }
 
-/// The parts of `/context` are all of what is sent, outputs whole and shortened apart.
+/// The parts of `/context` add up to the request; full and elided outputs are separate parts.
 #[tokio::test]
 async fn parts_of_the_context_add_up_to_what_is_sent() {
     let limits = ContextLimits {

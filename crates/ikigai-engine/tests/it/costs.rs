@@ -1,4 +1,4 @@
-//! Cost does not follow history: counted in rows, not in time.
+//! Costs do not grow with the history; measured in rows, not in time.
 
 use std::sync::Arc;
 
@@ -10,11 +10,10 @@ use ikigai_testkit::{FaultyStore, TestLog, block_on};
 
 use crate::support::{World, say};
 
-/// Rows that a screen shows.
+/// Rows that fit on a screen.
 const SCREEN: usize = 50;
 
-/// A history of turns in which every third row is a mark or a rewind, with the snapshots that a
-/// worker stores.
+/// Builds a history in which every third row is a mark or a rewind, with snapshots.
 fn history(turns: u64) -> (TestLog, AgentId) {
     let mut log = TestLog::new(7);
     let agent = log.root();
@@ -84,7 +83,7 @@ fn a_fork_writes_as_much_whatever_the_history() {
     assert_eq!(counted, [2, 2]);
 }
 
-/// Also when each process stores a few control rows only, as one-shot runs do.
+/// Snapshots are stored even if each process adds only a few control rows, as `run` does.
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_is_stored_after_8_control_rows() {
     let mut world = World::with_window(1_000);
@@ -124,7 +123,7 @@ async fn a_snapshot_is_stored_after_8_control_rows() {
     assert_eq!(restarted.state.system(), worker.agent().state.system());
 }
 
-/// However many rows without a response follow one that cost something.
+/// Sums continue after any number of rows without usage.
 #[tokio::test(start_paused = true)]
 async fn sums_go_on_after_any_number_of_other_rows() {
     let world = World::new();

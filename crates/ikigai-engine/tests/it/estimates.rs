@@ -1,4 +1,4 @@
-//! What providers count corrects what is estimated.
+//! Token counts that providers report correct the estimates.
 
 use ikigai_core::Request;
 use ikigai_core::project::estimate_request;
@@ -10,14 +10,14 @@ const WINDOW: u64 = 20_000;
 
 const TURNS: usize = 80;
 
-/// A world with a model that counts so many thousandths of the estimate.
+/// Creates a world whose model counts `thousandths` per mille of the estimate.
 fn world_that_counts(thousandths: u64) -> World {
     let world = World::with_window(WINDOW);
     world.provider.will_count(thousandths);
     world
 }
 
-/// Some turns of about 600 estimated tokens each.
+/// Runs turns of about 600 estimated tokens each.
 async fn talk(world: &World, worker: &mut ikigai_engine::Worker, turns: std::ops::Range<usize>) {
     let long = "word ".repeat(240);
     for turn in turns {
@@ -28,7 +28,7 @@ async fn talk(world: &World, worker: &mut ikigai_engine::Worker, turns: std::ops
     }
 }
 
-/// The requests of one conversation, and how often its window was cut.
+/// Returns the requests of one conversation and its number of cuts.
 async fn conversation(thousandths: u64) -> (Vec<Request>, usize) {
     let world = world_that_counts(thousandths);
     let mut worker = world.root().await;
@@ -38,8 +38,8 @@ async fn conversation(thousandths: u64) -> (Vec<Request>, usize) {
     (world.provider.requests(), cuts)
 }
 
-/// A request is as large as the provider's own count allows, whether that is more or less than the
-/// estimate; and the window moves by cuts only.
+/// Requests fill the window by the provider's count, above or below the estimate. The window moves
+/// only by cuts.
 #[tokio::test(start_paused = true)]
 async fn the_window_is_as_large_as_the_provider_counts() {
     let mut cuts_before = 0;
@@ -100,13 +100,13 @@ async fn the_next_request_is_told_by_the_same_measure() {
     assert!(requests[48].messages.starts_with(&next.messages));
 }
 
-/// A living view holds reports that a restored one does not reach: neither looks at them.
+/// Old reports are ignored. A live view still has them, a restored one does not.
 #[tokio::test(start_paused = true)]
 async fn reports_from_long_ago_count_for_nobody() {
     let world = world_that_counts(3000);
     let mut worker = world.root().await;
     talk(&world, &mut worker, 0..2).await;
-    // Too little to be the whole request, so that the reports before are the newest that count.
+    // These counts are too low for a whole request, so only the earlier reports are valid.
     world.provider.will_count(1);
     for _ in 0..25 {
         world.provider.will_say("yes");
@@ -119,7 +119,7 @@ async fn reports_from_long_ago_count_for_nobody() {
     assert!(!world.kinds(id).await.iter().any(|kind| kind == "summary"));
 }
 
-/// Another model is not measured by what this one counted.
+/// Counts of one model do not correct the estimates of another.
 #[tokio::test(start_paused = true)]
 async fn a_report_counts_for_its_own_model_only() {
     let world = world_that_counts(3000);
@@ -139,7 +139,7 @@ async fn a_report_counts_for_its_own_model_only() {
     assert!(!world.kinds(id).await.iter().any(|kind| kind == "summary"));
 }
 
-/// A status line needs the newest count of the provider, and no more of a large window.
+/// The estimate for a status line reads few rows, down to the provider's newest count.
 #[tokio::test(start_paused = true)]
 async fn the_share_of_a_large_window_is_estimated_from_few_rows() {
     let world = World::with_window(2_000_000);
@@ -169,7 +169,7 @@ async fn the_share_of_a_large_window_is_estimated_from_few_rows() {
     );
 }
 
-/// A summary, or a `/clear`, leaves no count that still applies.
+/// After a summary or `/clear` no reported count applies, so the estimate counts all.
 #[tokio::test(start_paused = true)]
 async fn a_window_that_was_cleared_or_summarised_is_counted_exactly() {
     for line in ["/clear", "/compact"] {

@@ -1,4 +1,4 @@
-//! Tools that do what their arguments say, and keep a diary of it.
+//! Fake tools that do what their arguments say and record it in a diary.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -14,25 +14,25 @@ use ikigai_tools::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// What fakes print where they are told to print [`KEY_HERE`]: a key that no model was told.
+/// Secret that fakes print in place of [`KEY_HERE`]; no model has seen it.
 pub(crate) const KEY: &str = "sk-secret-0123456789";
 pub(crate) const KEY_HERE: &str = "(the key)";
 
-/// What happened to calls, in the order in which it happened.
+/// Event in the life of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
     /// The call of this label began to run.
     Began(String),
     /// It ended by itself.
     Ended(String),
-    /// It ended because it was told to.
+    /// It ended because it was stopped.
     Stopped(String),
 }
 
-/// Is called when a call begins to run, with its label.
+/// Callback at the start of a call; gets its label.
 type Look = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What the fake tools of a world did. Clones share it.
+/// Record of the fake tools' calls. Clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct Diary {
     moments: Arc<Mutex<Vec<(Instant, Moment)>>>,
@@ -45,12 +45,12 @@ impl Diary {
         timed.map(|(_, moment)| moment).collect()
     }
 
-    /// What happened, and when.
+    /// Returns all events with their times.
     pub(crate) fn timed(&self) -> Vec<(Instant, Moment)> {
         self.moments.lock().unwrap().clone()
     }
 
-    /// The labels of all calls that ran, in the order in which they began.
+    /// Returns the labels of all calls that ran, in starting order.
     pub(crate) fn began(&self) -> Vec<String> {
         let moments = self.moments().into_iter();
         let began = moments.filter_map(|moment| match moment {
@@ -60,7 +60,7 @@ impl Diary {
         began.collect()
     }
 
-    /// Looks at the world whenever a call begins to run.
+    /// Sets a callback that runs whenever a call starts.
     pub(crate) fn look_when_one_begins(&self, look: impl Fn(&str) + Send + Sync + 'static) {
         *self.look.lock().unwrap() = Some(Arc::new(look));
     }
@@ -73,7 +73,7 @@ impl Diary {
         self.moments.lock().unwrap().push((Instant::now(), moment));
     }
 
-    /// One tool of each effect class: `look` reads, `change` writes, `act` executes.
+    /// Returns a tool per effect class: `look` reads, `change` writes, `act` executes.
     pub(crate) fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let fake = |name, class| -> Arc<dyn Tool> {
             Arc::new(Fake {
@@ -98,7 +98,7 @@ pub(crate) struct Deed {
 }
 
 impl Deed {
-    /// A call that takes one second, touches nothing and succeeds.
+    /// Creates a call that takes one second, touches nothing and succeeds.
     pub(crate) fn new(tool: &'static str, label: &str) -> Self {
         Self {
             tool,
@@ -134,7 +134,7 @@ impl Deed {
         self.with("prints", text)
     }
 
-    /// Fails, panics, or ignores that it is to stop.
+    /// Fails, panics, or ignores a stop.
     pub(crate) fn that(self, what: &str) -> Self {
         self.with("that", what)
     }
@@ -143,7 +143,7 @@ impl Deed {
         self.arguments["label"].as_str().unwrap()
     }
 
-    /// The call as a part of an answer.
+    /// Returns the call as a block of an answer.
     pub(crate) fn block(&self) -> AnswerBlock {
         AnswerBlock::Call {
             id: None,
@@ -154,12 +154,12 @@ impl Deed {
     }
 }
 
-/// An answer that makes these calls and says nothing.
+/// Returns an answer of these calls without text.
 pub(crate) fn calling(deeds: &[Deed]) -> [Step; 1] {
     [Step::FinishWith(deeds.iter().map(Deed::block).collect())]
 }
 
-/// The call of a real tool.
+/// Returns a call of a real tool.
 pub(crate) fn call(name: &str, arguments: &Value) -> AnswerBlock {
     AnswerBlock::Call {
         id: None,

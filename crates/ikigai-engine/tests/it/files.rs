@@ -1,4 +1,4 @@
-//! What calls are told of the log, and what of their output goes into it.
+//! Facts that calls read from the log, and the parts of their output that it stores.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ fn with_real_tools() -> World {
     World::with_tools(builtin::all(process::ChildEnvironment::default()))
 }
 
-/// An agent that may do everything in a directory.
+/// Creates an agent in a directory that needs no approvals.
 async fn agent_in(world: &World, directory: &TempDir) -> Worker {
     let workdir = directory.path().to_str().unwrap();
     let mut worker = world.engine.create_root(workdir, workdir).await.unwrap();
@@ -28,7 +28,7 @@ async fn agent_in(world: &World, directory: &TempDir) -> Worker {
     worker
 }
 
-/// Has a model make one call, and returns what it was given for it.
+/// Lets the model make one call; returns the output that the model gets.
 async fn output_of(world: &World, worker: &mut Worker, tool: &str, arguments: &Value) -> String {
     world
         .provider
@@ -44,8 +44,8 @@ async fn retried(worker: &mut Worker) {
     assert_eq!(outcome.unwrap(), Outcome::Completed);
 }
 
-/// E17a: the list is the fold of the results of its tool on the path, so a rewind takes it back,
-/// live and after a restart.
+/// E17a: the list is folded from its tool's results on the path. A rewind restores it, live and
+/// after a restart.
 #[tokio::test(start_paused = true)]
 async fn todo_list_is_folded_from_the_path() {
     let world = with_real_tools();
@@ -73,7 +73,7 @@ async fn todo_list_is_folded_from_the_path() {
     assert_eq!(replayed, live);
 }
 
-/// E17a: calls of one response see what the ones before them did.
+/// E17a: calls of one response build on the list of the calls before them.
 #[tokio::test(start_paused = true)]
 async fn calls_of_the_list_in_one_response_build_on_each_other() {
     let world = with_real_tools();
@@ -96,9 +96,8 @@ async fn calls_of_the_list_in_one_response_build_on_each_other() {
     assert!(items.iter().all(|item| last.contains(item)), "{last}");
 }
 
-/// E17b: whether a file changed since the agent saw it is judged by the newest `files` entry for
-/// it on the path: a rewind takes back what was seen, and a file that another agent changed names
-/// that agent.
+/// E17b: the changed-file check uses the newest `files` entry on the path. A rewind removes
+/// entries, and the refusal names another agent that changed the file.
 #[tokio::test(start_paused = true)]
 async fn changed_file_guard_uses_the_path() {
     let directory = tempfile::tempdir().unwrap();
@@ -112,7 +111,7 @@ async fn changed_file_guard_uses_the_path() {
     let write = |content: &str| json!({ "file_path": "lib.rs", "content": content });
     let found = || std::fs::read_to_string(&file).unwrap();
 
-    // Seen, changed by somebody who leaves no trace, refused; seen again, written.
+    // A file changed outside of ikigai is refused until it is read again.
     output_of(&world, &mut worker, "file_read", &read).await;
     std::fs::write(&file, "by an editor\n").unwrap();
     let refused = output_of(&world, &mut worker, "file_write", &write("mine\n")).await;
@@ -120,17 +119,17 @@ async fn changed_file_guard_uses_the_path() {
     output_of(&world, &mut worker, "file_read", &read).await;
     output_of(&world, &mut worker, "file_write", &write("mine\n")).await;
     assert_eq!(found(), "mine\n");
-    // What it wrote itself it has seen.
+    // The agent knows the content that it wrote itself.
     output_of(&world, &mut worker, "file_write", &write("mine again\n")).await;
     assert_eq!(found(), "mine again\n");
 
-    // The rewind leaves the last write behind: what is on disk was never seen on this path.
+    // The rewind abandons the last write, so this path has not seen the content on disk.
     world.provider.will_say("as before");
     retried(&mut worker).await;
     let rewound = output_of(&world, &mut worker, "file_write", &write("over it\n")).await;
     assert_eq!(found(), "mine again\n", "{rewound}");
 
-    // Another agent of ours changed it, twelve seconds ago.
+    // Another agent of this log changed it twelve seconds ago.
     output_of(&world, &mut worker, "file_read", &read).await;
     output_of(&world, &mut other, "file_read", &read).await;
     output_of(&world, &mut other, "file_write", &write("theirs\n")).await;
@@ -142,7 +141,7 @@ async fn changed_file_guard_uses_the_path() {
     assert!(refused.contains(&who), "{refused}\nlacks\n{who}");
 }
 
-/// The newest row by which an agent wrote a file, and when.
+/// Returns the newest row by which an agent wrote a file, and its time.
 async fn wrote_last(world: &World, id: AgentId) -> (String, Micros) {
     let rows = world.rows(id).await;
     let wrote = rows.iter().rev().find(|row| {
@@ -154,7 +153,7 @@ async fn wrote_last(world: &World, id: AgentId) -> (String, Micros) {
     (row.at.seq.to_string(), row.created_at)
 }
 
-/// What is too long for the model goes into a blob whole, which `file_read` pages.
+/// A long output is stored whole in a blob, which `file_read` reads in pages.
 #[tokio::test(start_paused = true)]
 async fn a_long_output_is_kept_in_a_blob_that_can_be_paged() {
     let diary = Diary::default();
@@ -194,8 +193,8 @@ async fn a_long_output_is_kept_in_a_blob_that_can_be_paged() {
     assert!(!paged.contains("line 5002"), "{paged}");
 }
 
-/// E15: credentials are blanked in tool output before it is stored: in the row, in what people are
-/// shown, in the blob and in progress.
+/// E15: credentials in tool output are blanked before it is stored: in the row, its shown text, the
+/// blob and progress.
 #[tokio::test(start_paused = true)]
 async fn credentials_never_stored() {
     let diary = Diary::default();

@@ -1,4 +1,4 @@
-//! Grants belong to a user on a machine: the log records them, and counts only where they were made.
+//! Grants belong to a user on a machine: the log records them, but they apply only there.
 
 use ikigai_core::data::{self, AnsweredBy, CommandData, ForkContext, ForkData};
 use ikigai_core::settings::{Approve, Rule};
@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use crate::fakes::{Deed, calling};
 use crate::support::{TestJob, World, attended};
 
-/// Has the model act once; says whether the user was asked about it.
+/// Lets the model call `act` once; returns true if the user was asked.
 async fn is_asked(world: &World, worker: &mut Worker, label: &str) -> bool {
     world.provider.will(calling(&[Deed::new("act", label)]));
     world.provider.will_say("done");
@@ -28,7 +28,7 @@ async fn is_asked(world: &World, worker: &mut Worker, label: &str) -> bool {
     told.iter().any(is_question)
 }
 
-/// Types a line; returns the offers that came, and the output.
+/// Types a line; returns the offers and the output.
 async fn type_line(worker: &mut Worker, line: &str) -> (Vec<String>, String) {
     let (_sender, mut receiver) = mpsc::channel(USER_REQUESTS);
     let mut told = Vec::new();
@@ -62,8 +62,8 @@ fn mode(mode: Approve) -> Settings {
     }
 }
 
-/// E22: a granted mode holds for its user, also after a restart, and not for another user
-/// of the same log, who is offered it once and can grant it.
+/// E22: a granted mode applies to its user, also after a restart. Another user of the log is
+/// offered it once and can grant it.
 #[tokio::test(start_paused = true)]
 async fn a_mode_holds_only_for_the_user_who_granted_it() {
     let (world, diary) = World::with_fakes();
@@ -97,7 +97,7 @@ async fn a_mode_holds_only_for_the_user_who_granted_it() {
     );
     assert!(output.contains("Not in force here: mode all"), "{output}");
     assert_eq!(again, [] as [&str; 0], "it is offered once");
-    // The log records the mode all the while.
+    // The log still records the mode.
     assert_eq!(worker.agent().state.settings().approve, Some(Approve::All));
 }
 
@@ -185,7 +185,7 @@ async fn a_grant_counts_when_other_rows_were_stored_first() {
         model: None,
         call: None,
     };
-    // A fork by another process appends a row that the worker does not know of.
+    // A fork by another process appends a row that the worker has not read.
     let id = worker.agent().state.agent();
     let beside = world.beside();
     let child = beside.engine.fork_held(id, &wish).await.unwrap();
@@ -212,13 +212,13 @@ async fn a_grant_counts_when_other_rows_were_stored_first() {
     );
 }
 
-/// The data of a child's first row.
+/// Reads the data of a child's first row.
 async fn fork_data(world: &World, child: AgentId) -> ForkData {
     let rows = world.rows(child).await;
     data::read(rows[0].data.as_deref())
 }
 
-/// E22: a child inherits what is in force for its parent here, tagged for itself.
+/// E22: a child inherits the grants that apply to its parent here, with its own tag.
 #[tokio::test(start_paused = true)]
 async fn a_child_inherits_what_is_in_force_for_its_parent() {
     let (world, _) = World::with_fakes();
@@ -257,7 +257,7 @@ async fn a_child_inherits_what_is_in_force_for_its_parent() {
     );
 }
 
-/// Narrowing is stored without a tag, and so is taking a rule back.
+/// Rows that narrow a mode or revoke a rule have no tag.
 #[tokio::test(start_paused = true)]
 async fn narrowing_rows_have_no_tag_and_keep_the_rest_in_force() {
     let (world, _) = World::with_fakes();

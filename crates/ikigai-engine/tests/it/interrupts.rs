@@ -1,4 +1,4 @@
-//! An interrupt at any moment: what came is kept, what runs is stopped, the history can be sent.
+//! Interrupts at any moment: output is kept, calls are stopped, the history stays sendable.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use crate::fakes::{Deed, Moment, calling};
 use crate::support::{Given, TestJob, World, attended, interrupt, is_stored, say, target_of};
 
-/// N2c: at an interrupt the partial text is stored, and each stopped call gets a result with its
-/// verdict, both before the `interrupted` row; what was done stays done.
+/// N2c: an interrupt stores the partial text and a result with a verdict for each stopped call,
+/// both before the `interrupted` row. Finished calls keep their results.
 #[tokio::test(start_paused = true)]
 async fn interrupt_persists_partial_text_and_stopped_calls() {
     while_it_speaks().await;
@@ -44,7 +44,7 @@ async fn while_it_speaks() {
     check_request(&world.provider.requests()[1], &target_of(&worker)).unwrap();
 }
 
-/// One call is done, one runs, one waits for it, one waits for an answer.
+/// Interrupts with one call finished, one running, one queued and one awaiting approval.
 async fn while_tools_run() {
     let (world, diary) = World::with_fakes();
     let mut worker = world.root().await;
@@ -98,7 +98,7 @@ async fn while_tools_run() {
     );
 }
 
-/// A tool that ignores its stop holds an interrupt up for no longer than the grace it has.
+/// A tool that ignores its stop delays an interrupt only by the grace period.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_does_not_stop_is_given_up_within_a_second() {
     let (world, _) = World::with_fakes();
@@ -145,8 +145,7 @@ async fn a_call_that_does_not_stop_is_given_up_within_a_second() {
     );
 }
 
-/// An interrupt that comes while the last result is on its way into the log ends the turn: the
-/// model is not asked once more.
+/// An interrupt while the last result is being stored ends the turn without another request.
 #[tokio::test(start_paused = true)]
 async fn an_interrupt_at_the_break_is_heeded_before_the_next_request() {
     let (world, _) = World::with_fakes();

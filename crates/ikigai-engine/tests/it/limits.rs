@@ -1,4 +1,4 @@
-//! What a turn may use up; a turn that uses up more ends with a row that says so.
+//! Limits of a turn; a turn that exceeds one ends with a row that names it.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn limited(limits: Limits) -> (World, crate::fakes::Diary) {
     (world, diary)
 }
 
-/// The reason that the last row gives for the end of the turn.
+/// Returns the reason in the last row for the end of the turn.
 async fn limit_row(world: &World, id: ikigai_core::AgentId) -> String {
     let last = world.rows(id).await.pop().unwrap();
     assert_eq!(last.kind.name(), "error");
@@ -125,8 +125,7 @@ async fn a_turn_that_takes_too_long_is_stopped() {
     );
 }
 
-/// A question waits without limit: the time in which nothing but a person is waited for is not the
-/// turn's.
+/// A question waits without limit: time spent waiting only for the user does not count.
 #[tokio::test(start_paused = true)]
 async fn a_question_may_wait_longer_than_a_turn() {
     let (world, diary) = limited(Limits {
@@ -140,7 +139,7 @@ async fn a_question_may_wait_longer_than_a_turn() {
         .will(calling(&[Deed::new("act", "asked again")]));
     world.provider.will_say("done");
 
-    // A person who comes by once a day.
+    // A user who answers once a day.
     let (sender, mut receiver) = tokio::sync::mpsc::channel(8);
     let (asked, mut questions) = tokio::sync::mpsc::unbounded_channel();
     let person = async {
@@ -169,7 +168,7 @@ async fn a_question_may_wait_longer_than_a_turn() {
     assert_eq!(diary.began(), ["asked", "asked again"]);
 }
 
-/// What was queued begins another turn, which may use up as much as any.
+/// A queued message begins a new turn with full limits.
 #[tokio::test(start_paused = true)]
 async fn a_queued_message_begins_a_turn_with_limits_of_its_own() {
     let (world, _) = limited(Limits {

@@ -1,4 +1,4 @@
-//! What the engine promises: stored before done, the same after a restart, nothing sent by itself.
+//! Promises of the engine: store before acting, survive restarts, send nothing unasked.
 
 #![expect(
     clippy::unwrap_used,

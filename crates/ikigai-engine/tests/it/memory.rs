@@ -1,4 +1,4 @@
-//! Memory: a long turn forgets nothing, and no request is larger than its budget.
+//! Memory: a long turn forgets nothing, and no request exceeds its budget.
 
 use ikigai_core::data::{self, SummaryData};
 use ikigai_core::project::estimate_request;
@@ -14,7 +14,7 @@ use crate::support::{TestJob, World, attended, attended_line, say};
 const RULE: &str = "Never touch prod.db. Find out why rows are doubled.";
 const FIX: &str = "Fix: dedupe in loader.rs:88";
 
-/// A world with the fake tools, a window and summaries at 80 %.
+/// Creates a world with the fake tools, a window and summaries at 80 %.
 fn world(window: u64) -> World {
     let tools: std::sync::Arc<dyn ikigai_engine::Tools> =
         std::sync::Arc::new(crate::fakes::Diary::default().tools());
@@ -25,13 +25,13 @@ fn world(window: u64) -> World {
     })
 }
 
-/// The output of one call: its number first and last, 32 KB in between.
+/// Returns the output of one call: its number first and last, 32 KB between.
 fn output(call: usize) -> String {
     let middle = format!("row {call} is here twice\n").repeat(1_400);
     format!("outcome of call {call} begins\n{middle}outcome of call {call} ends\n")
 }
 
-/// One turn of many calls with long outputs, ended by a short answer.
+/// Runs a turn of many calls with long outputs and a short answer.
 async fn long_turn(world: &World, worker: &mut Worker, calls: usize) {
     for call in 0..calls {
         let deed = Deed::new("look", &format!("{call}")).printing(&output(call));
@@ -69,8 +69,8 @@ fn is_kind(row: &Row, kind: Kind) -> bool {
     row.kind.read_as() == Some(kind)
 }
 
-/// S2-19 E2d E2e: after a turn of 34 calls with 32 KB each the next request holds the user's rule,
-/// the answer and what came of the calls; every request fits, and has its newest result whole.
+/// S2-19 E2d E2e: after a turn of 34 calls with 32 KB each, the next request has the user's rule,
+/// the answer and the outcomes of the calls. Every request fits and has its newest result whole.
 #[tokio::test(start_paused = true)]
 async fn a_long_turn_forgets_nothing() {
     for window in [20_000, 24_000, 32_000, 200_000] {
@@ -155,7 +155,7 @@ async fn the_newest_result_is_whole_beside_long_arguments() {
     }
 }
 
-/// A range of messages that stay as typed is not sent for a summary, which would free nothing.
+/// A range of only verbatim messages is not summarised: that would free nothing.
 #[tokio::test(start_paused = true)]
 async fn messages_that_stay_are_not_summarised() {
     // The second message leaves too little room for the result of the call.
@@ -190,7 +190,7 @@ async fn messages_that_stay_are_not_summarised() {
     }
 }
 
-/// The model's counts correct the estimates however many context rows follow each other.
+/// The model's counts correct the estimates after any number of successive context rows.
 #[tokio::test(start_paused = true)]
 async fn context_rows_at_every_request_keep_the_scale() {
     let window = 24_000;
@@ -220,8 +220,8 @@ async fn context_rows_at_every_request_keep_the_scale() {
     assert_eq!(restarted.engine.next_request(id).await.unwrap(), live);
 }
 
-/// S2-19: a result is bounded once, when it is stored: the newest stay as stored, older ones
-/// become short with a note that names their row, and nothing in between.
+/// S2-19: a result is bounded once, when it is stored. Requests have it as stored, or elided with a
+/// note that names its row.
 #[tokio::test(start_paused = true)]
 async fn tool_result_is_bounded_once() {
     let world = world(24_000);
@@ -242,7 +242,7 @@ async fn tool_result_is_bounded_once() {
     }
 }
 
-/// E2e: where a request does not fit a smaller budget, the engine writes context rows first.
+/// E2e: if a request does not fit a smaller budget, the engine first writes context rows.
 #[tokio::test(start_paused = true)]
 async fn smaller_window_writes_context_rows() {
     let world = world(200_000);
@@ -296,8 +296,8 @@ async fn requests_change_only_at_context_rows() {
     assert!(context > 1 && moved <= context, "{moved} of {context}");
 }
 
-/// A summary is asked for at the end of the conversation as it is sent, with the same tools, so
-/// that the provider's cache has all but the last message.
+/// A summary request extends the conversation as sent, with the same tools. The provider's cache
+/// then has all but the last message.
 #[tokio::test(start_paused = true)]
 async fn a_summary_is_asked_for_on_the_same_prefix() {
     let world = world(40_000);
@@ -329,8 +329,7 @@ async fn a_summary_is_asked_for_on_the_same_prefix() {
     }
 }
 
-/// A request that the provider refuses as too long is sent again, shorter, once; the window is
-/// corrected for all later requests.
+/// A request refused as too long is sent once more, shorter; the corrected window stays.
 #[tokio::test(start_paused = true)]
 async fn an_overflow_corrects_the_window_and_the_turn_goes_on() {
     let world = world(100_000);
@@ -368,7 +367,7 @@ async fn an_overflow_corrects_the_window_and_the_turn_goes_on() {
     assert_eq!(window, 8_500);
 }
 
-/// A refusal without a number halves nothing: a little less than was refused is sent.
+/// A refusal without a number lowers the window below the refused size, not below its half.
 #[tokio::test(start_paused = true)]
 async fn an_overflow_without_a_number_corrects_the_window_by_what_was_sent() {
     let world = world(100_000);
@@ -401,8 +400,8 @@ async fn an_overflow_without_a_number_corrects_the_window_by_what_was_sent() {
     assert_eq!(context.source, WindowSource::Refusal);
 }
 
-/// A server that counts more tokens than were estimated states a window above what was sent: less is
-/// sent, and the window is the stated one.
+/// A window stated by the server is used even if it exceeds the estimate of the refused request.
+/// The server counts more tokens than estimated, so the retry is shorter.
 #[tokio::test(start_paused = true)]
 async fn a_stated_window_is_kept_where_estimates_are_too_low() {
     let world = world(100_000);
@@ -430,8 +429,8 @@ async fn a_stated_window_is_kept_where_estimates_are_too_low() {
     assert_eq!(context.unwrap().window, 34_000);
 }
 
-/// The server of an unknown model is asked for its window just before the first request, and every
-/// request stays within what it states.
+/// The engine asks an unknown model's server for its window before the first request. Every request
+/// stays within it.
 #[tokio::test(start_paused = true)]
 async fn an_unknown_model_gets_the_window_that_its_server_states() {
     let world = world(1_000_000);
@@ -465,7 +464,7 @@ async fn an_unknown_model_gets_the_window_that_its_server_states() {
     );
 }
 
-/// A first message that is too long for the server's window is refused before anything is stored.
+/// A first message over the server's window is refused before anything is stored.
 #[tokio::test(start_paused = true)]
 async fn a_long_first_message_is_judged_by_the_window_that_the_server_states() {
     let world = world(1_000_000);
@@ -482,7 +481,7 @@ async fn a_long_first_message_is_judged_by_the_window_that_the_server_states() {
     assert_eq!(world.provider.requests().len(), 0);
 }
 
-/// `recall` with a row opens all of it, page by page.
+/// `recall` with a row returns all of it, page by page.
 #[tokio::test(start_paused = true)]
 async fn a_row_is_opened_in_pages() {
     let world = world(200_000);
@@ -532,7 +531,7 @@ async fn a_row_is_opened_in_pages() {
     assert_eq!(pages[4], "`query` or `row` is missing");
 }
 
-/// E2d: without a summary the conversation is cut, with a note to the model and a warning; the
+/// E2d: without a summary the conversation is cut, with a note to the model and a warning. The
 /// user's messages and the newest exchange stay.
 #[tokio::test(start_paused = true)]
 async fn a_cut_leaves_a_note_and_the_users_messages() {
@@ -569,7 +568,7 @@ async fn a_cut_leaves_a_note_and_the_users_messages() {
     assert!(said.iter().any(|text| text.starts_with("answer 3")));
 }
 
-/// E2b: an elision is taken back like a summary.
+/// E2b: an elision can be undone like a summary.
 #[tokio::test(start_paused = true)]
 async fn an_elision_names_the_row_and_is_taken_back() {
     let world = world(40_000).equipped(|engine| engine.with_summaries_at(None));

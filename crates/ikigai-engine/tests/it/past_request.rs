@@ -1,4 +1,4 @@
-//! What was asked is told again, of any turn, exactly.
+//! Past requests of any turn are rebuilt exactly.
 
 use ikigai_core::data::{self, AssistantData};
 use ikigai_core::{Row, RowRef, Seq};
@@ -14,7 +14,7 @@ fn response_of(row: &Row) -> Option<u64> {
     data.response.filter(|_| is_part)
 }
 
-/// Through cuts, other prompts, rewinds, summaries and tools, in this process and in another one.
+/// Another process rebuilds each request, despite cuts, new prompts, rewinds, summaries and calls.
 #[tokio::test(start_paused = true)]
 async fn every_request_that_was_made_can_be_made_again() {
     let (world, _) = World::with_fakes();
@@ -73,7 +73,7 @@ async fn every_request_that_was_made_can_be_made_again() {
             );
         }
     }
-    // Of a message it is the request that it led to.
+    // For a message it is the request that followed it.
     let first = rows.iter().find(|row| row.kind.name() == "user").unwrap();
     let asked = elsewhere.engine.request_at(first.at).await.unwrap();
     assert_eq!(asked.request, sent[0]);

@@ -1,4 +1,4 @@
-//! Questions about calls: asked once, answered durably, open until somebody answers.
+//! Questions about calls: asked once, answered durably, open until they are answered.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn answer(call: RowRef, answer: Answer) -> Vec<UserRequest> {
     vec![UserRequest::Answer { call, answer, by }]
 }
 
-/// Answers the question about each call, by its label, and ignores all else.
+/// Answers the question about each call by its label and ignores other events.
 fn answering<'a>(
     answers: impl Fn(&str) -> Answer + Send + 'a,
 ) -> impl FnMut(&UiEvent) -> Vec<UserRequest> + Send + 'a {
@@ -38,7 +38,7 @@ fn asked(told: &[UiEvent]) -> Vec<&Question> {
     questions.collect()
 }
 
-/// The data of the `answer` rows, in their order.
+/// Returns the data of the `answer` rows, in order.
 async fn answer_rows(world: &World, id: AgentId) -> Vec<String> {
     let rows = world.rows(id).await.into_iter();
     let data = rows
@@ -48,8 +48,8 @@ async fn answer_rows(world: &World, id: AgentId) -> Vec<String> {
         .collect()
 }
 
-/// E22: the answer to a permission question is a `command` row with `args`, `of` and `by`, durable
-/// before the call runs; *always* sets `rules` in the same row, and the next call is not asked about.
+/// E22: the answer to a question is a `command` row with `args`, `of` and `by`, durable before the
+/// call runs. *Always* sets `rules` in the same row, and the next call runs unasked.
 #[tokio::test(start_paused = true)]
 async fn permission_answer_durable_before_the_call() {
     let (world, diary) = World::with_fakes();
@@ -142,7 +142,7 @@ async fn permission_answer_durable_before_the_call() {
     );
 }
 
-/// Who answers *always* is not asked about the other calls that it is about.
+/// *Always* also allows the other waiting calls that match the rule.
 #[tokio::test(start_paused = true)]
 async fn always_lets_go_what_else_waits_and_fits() {
     let (world, diary) = World::with_fakes();
@@ -173,7 +173,7 @@ async fn always_lets_go_what_else_waits_and_fits() {
     );
 }
 
-/// A pattern that somebody has changed may not fit what is asked; they are told so.
+/// An edited pattern that does not match the call allows it once, with a warning.
 #[tokio::test(start_paused = true)]
 async fn a_pattern_that_does_not_fit_lets_the_call_run_once_and_says_so() {
     let (world, diary) = World::with_fakes();
@@ -229,9 +229,8 @@ async fn an_answer_that_is_not_stored_lets_nothing_run() {
     assert!(diary.began().is_empty());
 }
 
-/// E9d: a call that waits for an answer stays open through restarts, is asked about again, runs
-/// once when it is allowed, and its result is sent; one that waits is closed as not run when the
-/// user says something else.
+/// E9d: a call that awaits approval stays open across restarts and is asked about again. Allowed,
+/// it runs once and its result is sent; a new message closes it as not run.
 #[tokio::test(start_paused = true)]
 async fn permission_question_survives_restart() {
     let (world, diary) = World::with_fakes();
@@ -269,7 +268,7 @@ async fn permission_question_survives_restart() {
         .collect();
     assert_eq!(verdicts, [Verdict::Ran, Verdict::Ran]);
 
-    // The same up to the restart, and then the user says something else.
+    // The same up to the restart; then the user sends another message.
     let (world, diary) = World::with_fakes();
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
@@ -295,15 +294,15 @@ async fn permission_question_survives_restart() {
     );
 }
 
-/// An answer that was stored, of a call that was not started before the process died: the answer
-/// was for a call of that turn, so it is closed as not run.
+/// A call that was approved but not started before a crash is closed as not run. The approval was
+/// for that turn only.
 #[tokio::test(start_paused = true)]
 async fn an_answered_call_that_had_not_started_is_closed() {
     let (world, diary) = World::with_fakes();
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
     world.provider.will(calling(&[Deed::new("act", "asked")]));
-    // The message, the answer of the model, the answer of the user.
+    // Commits: the message, the model's answer, the user's answer.
     world.store.fail_commit(3, CommitFault::WrittenAndSilent);
     let turn = attended(&mut worker, TestJob::Say("go"), answering(|_| Answer::Once));
     tokio::time::timeout(Duration::from_secs(100), turn)
@@ -347,10 +346,10 @@ async fn where_nobody_can_answer_what_would_be_asked_is_refused() {
     );
 }
 
-/// Modes: what runs, what is asked about, what is refused.
+/// Each mode decides which calls run, need approval or are refused.
 #[tokio::test(start_paused = true)]
 async fn a_mode_decides_what_is_asked() {
-    // Of reading, writing within the working directory, writing elsewhere, and executing.
+    // Columns: read, write in the working directory, write elsewhere, execute.
     let table = [
         (Approve::Read, "ran refused refused refused"),
         (Approve::Ask, "ran asked asked asked"),
@@ -390,7 +389,7 @@ async fn a_mode_decides_what_is_asked() {
     }
 }
 
-/// What is approved for now is told by a row, and is gone with the worker.
+/// An approval for now is recorded in a row and ends with the worker.
 #[tokio::test(start_paused = true)]
 async fn approval_for_now_leaves_a_row_and_ends_with_the_worker() {
     let (world, diary) = World::with_fakes();

@@ -1,4 +1,4 @@
-//! What is said while the agent is busy: mail from the user, taken in at the next break.
+//! Messages to a busy agent: mail from the user, delivered at the next boundary.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn says(text: &str) -> UserRequest {
     UserRequest::Say(text.to_owned())
 }
 
-/// What is said once, when `when` is told for the first time.
+/// Returns a reaction that sends `requests` at the first event that matches `when`.
 fn once(
     when: impl Fn(&UiEvent) -> bool + Send,
     requests: Vec<UserRequest>,
@@ -27,7 +27,7 @@ fn once(
     }
 }
 
-/// Says whether something was told.
+/// Predicate on events.
 type Told = fn(&UiEvent) -> bool;
 
 fn is_running(update: &UiEvent) -> bool {
@@ -54,8 +54,8 @@ fn said_in_last_request(world: &World) -> Vec<String> {
         .collect()
 }
 
-/// E10f: what is said while the agent is busy is mail from the user, and is consumed at the next
-/// break, in the transaction of its `user` row with `origin` typed, several in their order.
+/// E10f: a message to a busy agent is mail from the user, consumed at the next boundary. Its `user`
+/// row with `origin` typed is in the same transaction; several keep their order.
 #[tokio::test(start_paused = true)]
 async fn queued_input_is_mail_from_the_user() {
     let (world, _) = World::with_fakes();
@@ -117,11 +117,11 @@ async fn queued_input_is_mail_from_the_user() {
     check_request(&request, &target_of(&worker)).unwrap();
 }
 
-/// E10f: a message and the mark that it was delivered are one transaction: whether or not the
-/// process dies around it, the message is sent exactly once.
+/// E10f: a message and its delivery are one transaction. A crash at any commit around it still
+/// sends the message exactly once.
 #[tokio::test(start_paused = true)]
 async fn a_queued_message_survives_a_crash_and_goes_with_the_next_turn() {
-    // The message, the answer, the mail, the result, the delivery.
+    // Commits: the message, the answer, the mail, the result, the delivery.
     for nth in 3..=5 {
         let (world, _) = World::with_fakes();
         let mut worker = world.root().await;
@@ -154,8 +154,8 @@ async fn a_queued_message_survives_a_crash_and_goes_with_the_next_turn() {
     }
 }
 
-/// A call that waits for an answer is closed before what was queued is taken in, so that it is
-/// known why it was not run.
+/// A call that awaits approval is closed before queued messages are delivered. The log then shows
+/// why it was not run.
 #[tokio::test(start_paused = true)]
 async fn open_calls_are_closed_before_what_waited_is_taken_in() {
     let (world, _) = World::with_fakes();
@@ -190,7 +190,7 @@ async fn open_calls_are_closed_before_what_waited_is_taken_in() {
     assert_eq!(kinds[3..10], closed);
 }
 
-/// E10c: a queued message that its user takes back is withdrawn and never delivered.
+/// E10c: a queued message that its user withdraws is never delivered.
 #[tokio::test(start_paused = true)]
 async fn a_message_that_is_taken_back_is_not_sent() {
     let (world, _) = World::with_fakes();
@@ -214,7 +214,7 @@ async fn a_message_that_is_taken_back_is_not_sent() {
     assert_eq!(states, [MailState::Delivered, MailState::Withdrawn]);
 }
 
-/// E10c: a message that waited when the process died can still be taken back.
+/// E10c: a message that was queued when the process died can still be withdrawn.
 #[tokio::test(start_paused = true)]
 async fn a_message_of_a_former_process_can_be_taken_back() {
     let (world, _) = World::with_fakes();
@@ -247,8 +247,8 @@ async fn a_message_of_a_former_process_can_be_taken_back() {
     assert_eq!(state, MailState::Withdrawn);
 }
 
-/// E10c: an interrupt by the user sends nothing: what waited is handed back, whether the model
-/// speaks, tools run, or the last result has just come.
+/// E10c: an interrupt by the user sends nothing and returns the queued messages. This holds while
+/// the model answers, while tools run and just after the last result.
 #[tokio::test(start_paused = true)]
 async fn an_interrupt_hands_back_what_waited() {
     let is_result = |update: &UiEvent| is_stored(update, "tool_result");
@@ -293,8 +293,8 @@ async fn an_interrupt_hands_back_what_waited() {
     }
 }
 
-/// A message that cannot be stored is handed back with the reason; one of which it is not known is
-/// looked for, and sent once if it was stored.
+/// A message that cannot be stored is returned with the reason. If the commit's outcome is unknown,
+/// the engine looks it up and sends a stored message once.
 #[tokio::test(start_paused = true)]
 async fn a_message_that_is_not_stored_is_handed_back() {
     let faults = [
@@ -326,7 +326,7 @@ async fn a_message_that_is_not_stored_is_handed_back() {
     }
 }
 
-/// What is queued when a turn fails waits for the next one.
+/// Messages queued when a turn fails are sent with the next turn.
 #[tokio::test(start_paused = true)]
 async fn what_waited_for_a_turn_that_failed_goes_with_the_next() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! A restart changes nothing that was stored, settles what was not finished, and sends nothing.
+//! A restart keeps stored rows, settles unfinished turns and sends nothing.
 
 use ikigai_core::Row;
 use ikigai_core::data::{self, AssistantData, Cause, ErrorData};
@@ -14,8 +14,8 @@ fn says(text: &str) -> Step {
     Step::Say(text.to_owned())
 }
 
-/// S0-1 S3-1: after ask, quit and restart the exchange is there, and the next request is the one
-/// that an unbroken run would have sent.
+/// S0-1 S3-1: after ask, quit and restart the exchange is there. The next request equals that of an
+/// unbroken run.
 #[tokio::test(start_paused = true)]
 async fn restart_preserves_next_request() {
     let unbroken = World::new();
@@ -94,7 +94,7 @@ async fn interrupted_turn_same_after_restart() {
     assert_eq!(kinds[2..6], ["user", "assistant", "interrupted", "user"]);
 }
 
-/// E9g: a draft is settled by whoever takes the lease, never by whoever only finds it.
+/// E9g: the process that takes the lease settles a draft; one that only reads does not.
 #[tokio::test(start_paused = true)]
 async fn lease_taker_settles_the_draft() {
     let world = World::new();
@@ -124,7 +124,7 @@ async fn lease_taker_settles_the_draft() {
     );
 }
 
-/// E14b: a settled draft's text becomes the assistant row; nothing else of it is kept.
+/// E14b: a settled draft's text becomes the assistant row; the rest of it is dropped.
 #[tokio::test(start_paused = true)]
 async fn settled_draft_keeps_text_only() {
     let world = World::new();
@@ -167,7 +167,7 @@ async fn draft_is_not_state() {
     assert_eq!(agent.view.entries().len(), 3);
 }
 
-/// The process dies in the middle of an answer of which a part was stored.
+/// Kills the process in the middle of an answer whose draft is partly stored.
 async fn half_answered(world: &World) -> ikigai_core::AgentId {
     world
         .provider
@@ -175,7 +175,7 @@ async fn half_answered(world: &World) -> ikigai_core::AgentId {
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
     let turn = say(&mut worker, "say it");
-    // Dropping the turn is what a crash looks like from inside; the draft was stored before.
+    // Dropping the turn simulates a crash; the draft was stored before.
     tokio::time::timeout(std::time::Duration::from_secs(2), turn)
         .await
         .unwrap_err();
@@ -297,7 +297,7 @@ async fn responses_are_numbered_and_costs_summed_across_restarts() {
     assert_eq!(usage.sum.unwrap().input, Some(20));
 }
 
-/// Law 8: a request has a deadline; a provider that is silent for too long ends the turn.
+/// Law 8: a request has a deadline; a provider that stays silent ends the turn.
 #[tokio::test(start_paused = true)]
 async fn a_silent_provider_is_given_up() {
     let world = World::new();
@@ -313,7 +313,7 @@ async fn a_silent_provider_is_given_up() {
     assert_eq!(kinds[2..], ["user", "assistant", "error"]);
 }
 
-/// A provider that was configured to take its time gets it.
+/// A provider configured with a longer timeout gets it.
 #[tokio::test(start_paused = true)]
 async fn a_slow_provider_is_waited_for_as_long_as_it_is_configured() {
     let world = World::with_patience(std::time::Duration::from_mins(12));
@@ -326,8 +326,8 @@ async fn a_slow_provider_is_waited_for_as_long_as_it_is_configured() {
     assert_eq!(outcome, Outcome::Failed(words));
 }
 
-/// Thinking is stored with the block that it precedes, in the order of the response, also
-/// when nothing else was said, and is the same after a restart.
+/// Thinking is stored with the block that follows it, in response order. This holds without other
+/// text and after a restart.
 #[tokio::test(start_paused = true)]
 async fn thinking_is_stored_with_the_block_that_follows_it() {
     let thought = |text: &str| AnswerBlock::Thinking {
@@ -433,8 +433,8 @@ async fn an_answer_that_begins_anew_is_stored_once() {
     assert!(told.contains(&UiEvent::Again));
 }
 
-/// E21: what a provider's refusal names is listed in an error row's `omit`, later requests leave it
-/// out, and the turn goes on; a provider that refuses the same again ends the turn.
+/// E21: an item named in a provider's refusal is listed in an error row's `omit`. Later requests
+/// omit it and the turn continues; a second refusal of the same item ends the turn.
 #[tokio::test(start_paused = true)]
 async fn named_item_is_omitted_and_turn_goes_on() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! Going on with a turn that was stopped, and sending one again: only when the user says so.
+//! Resuming a stopped turn and repeating one: only at the user's request.
 
 use ikigai_core::data::{self, Cause, CommandData, ErrorData, RewindData, Verdict, Via};
 use ikigai_core::settings::Approve;
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::fakes::{Deed, call, calling};
 use crate::support::{TestJob, World, attended, dies_after, interrupt, is_stored, say, target_of};
 
-/// Has an errand done to which a front end says nothing.
+/// Runs a job with a front end that sends nothing.
 async fn done(
     worker: &mut ikigai_engine::Worker,
     job: TestJob<'_>,
@@ -19,8 +19,8 @@ async fn done(
     attended(worker, job, |_| Vec::new()).await.0
 }
 
-/// E9b: `resume` goes on with a settled turn and writes a `command` row that says so; where
-/// nothing was stopped there is nothing to go on with.
+/// E9b: `resume` continues a settled turn and writes a `command` row. Without a stopped turn it
+/// fails.
 #[tokio::test(start_paused = true)]
 async fn resume_goes_on_with_a_settled_turn() {
     let (world, diary) = World::with_fakes();
@@ -89,8 +89,8 @@ async fn the_tree_tells_who_stopped_in_the_middle() {
     assert_eq!(state().await, "· idle");
 }
 
-/// E9b: `resume = "auto"` goes on at start with turns that an exit or a crash stopped, and not with
-/// those that their user stopped; any other choice goes on with none.
+/// E9b: `resume = "auto"` continues turns at start that an exit or a crash stopped. It skips turns
+/// that the user stopped; other settings continue none.
 #[tokio::test(start_paused = true)]
 async fn auto_goes_on_with_what_a_program_left() {
     for (resume, lines, requests) in [
@@ -159,8 +159,8 @@ async fn auto_goes_on_with_what_a_program_left() {
     }
 }
 
-/// E9e: under `resume = "auto"` too a turn with a call of unknown outcome waits for its user, and a
-/// ⚠ line says so; after `/resume` it is a turn like any other.
+/// E9e: `resume = "auto"` leaves a turn with a call of unknown outcome to the user. A ⚠ line
+/// reports it; after `/resume` it is a turn like any other.
 #[tokio::test(start_paused = true)]
 async fn auto_leaves_an_unknown_outcome_to_the_user() {
     let (world, diary) = World::with_fakes();
@@ -200,8 +200,8 @@ async fn auto_leaves_an_unknown_outcome_to_the_user() {
     );
 }
 
-/// E9e: after a restart a turn with a call of unknown outcome sends and runs nothing by itself; the
-/// user's `resume` goes on with it, `retry` sends it again.
+/// E9e: after a restart a turn with a call of unknown outcome waits for the user. `resume`
+/// continues it, `retry` sends it again.
 #[tokio::test(start_paused = true)]
 async fn unknown_outcome_waits_for_the_user() {
     for job in [TestJob::Resume, TestJob::Retry] {
@@ -231,8 +231,8 @@ async fn unknown_outcome_waits_for_the_user() {
     }
 }
 
-/// E1: a provider's final failure is an `error` row with what the provider said, survives a
-/// restart, never reaches the model, and leaves the turn repeatable.
+/// E1: a provider's final failure is an `error` row with the provider's message. It survives a
+/// restart, never reaches the model, and the turn can be repeated.
 #[tokio::test(start_paused = true)]
 async fn provider_failure_is_an_event_and_repeatable() {
     let (world, diary) = World::with_fakes();
@@ -269,8 +269,8 @@ async fn provider_failure_is_an_event_and_repeatable() {
     assert!(!sent.contains("overloaded"));
 }
 
-/// E11c: `retry` is a rewind to the last `user` row that started a turn, then a request; the row
-/// names the files that tools wrote since.
+/// E11c: `retry` rewinds to the last `user` row that started a turn, then sends a request. The
+/// rewind row names the files that tools wrote since.
 #[tokio::test(start_paused = true)]
 async fn retry_rewinds_to_last_user_row_and_sends() {
     let directory = tempfile::tempdir().unwrap();
@@ -338,7 +338,7 @@ async fn retry_rewinds_to_last_user_row_and_sends() {
     );
 }
 
-/// What had waited for a turn and what was said to start it are both sent again.
+/// A retry sends the queued messages of the turn again, with the one that started it.
 #[tokio::test(start_paused = true)]
 async fn retry_keeps_all_messages_that_started_the_turn() {
     let (world, _) = World::with_fakes();
@@ -377,7 +377,7 @@ async fn retry_keeps_all_messages_that_started_the_turn() {
     );
 }
 
-/// A turn that was interrupted can be gone on with, too: the model learns that it was stopped.
+/// An interrupted turn can be resumed; its stopped call does not run again.
 #[tokio::test(start_paused = true)]
 async fn an_interrupted_turn_can_be_resumed() {
     let (world, diary) = World::with_fakes();

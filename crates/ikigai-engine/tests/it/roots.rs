@@ -1,4 +1,4 @@
-//! Making and finding agents.
+//! Creating and finding agents.
 
 use ikigai_core::data::ForkContext;
 use ikigai_core::fork::{ForkOrder, fork_events};
@@ -71,8 +71,8 @@ async fn a_blank_message_is_refused_and_leaves_no_row() {
     assert_eq!(world.kinds(worker.agent().state.agent()).await, before);
 }
 
-/// N4b: the columns of an agent's row are only a cache: falsified or emptied, they are put right
-/// from the log when the agent is opened.
+/// N4b: the columns of an agent's record are only a cache. Opening the agent rebuilds wrong or
+/// empty ones from the log.
 #[tokio::test(start_paused = true)]
 async fn agent_columns_rebuilt_from_events() {
     let world = World::new();
@@ -120,7 +120,7 @@ async fn agent_columns_rebuilt_from_events() {
     assert_eq!(columns(&mended), columns(&right));
 }
 
-/// A child made as the program makes it.
+/// Forks a child as the program does.
 async fn fork_of(world: &World, parent: &Worker) -> AgentId {
     let state = &parent.agent().state;
     let order = ForkOrder {

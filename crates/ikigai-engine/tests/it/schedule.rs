@@ -1,5 +1,4 @@
-//! Calls of one answer run side by side where they touch nothing of each other, in their order
-//! where they do.
+//! Calls of one answer run in parallel, in sequence if they conflict.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,10 +12,10 @@ use tokio::time::Instant;
 use crate::fakes::{Deed, Moment, calling};
 use crate::support::{World, say};
 
-/// As many as may run at the same time.
+/// Maximum number of parallel calls.
 const MOST: usize = 8;
 
-/// A call of a schedule, as the test knows it.
+/// Call of a schedule.
 #[derive(Clone, Debug)]
 struct Planned {
     tool: &'static str,
@@ -72,8 +71,8 @@ fn plans() -> impl Strategy<Value = Vec<Planned>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases(64, 2000)))]
 
-    /// No two calls that conflict overlap, and they run in the order of the calls; a call that
-    /// conflicts with nothing unfinished before it runs unless eight do already.
+    /// Conflicting calls run in call order without overlap. A call without an unfinished
+    /// conflicting predecessor runs at once unless eight run already.
     #[test]
     fn prop_calls_that_conflict_run_in_order_and_others_side_by_side(plans in plans()) {
         let moments = moments_of(&plans);
@@ -84,7 +83,7 @@ proptest! {
         let mut last = None;
         for (at, moment) in &moments {
             if last.replace(*at).is_some_and(|last| last != *at) && running.len() < MOST {
-                // Time passed: whatever could run was running.
+                // Time passed, so every call that could run was running.
                 let is_free = |index: &usize| {
                     !running.contains(index)
                         && !ended.contains(index)
@@ -122,7 +121,7 @@ proptest! {
     }
 }
 
-/// Has a model make these calls, and returns what happened in which order.
+/// Lets a model make these calls; returns their events in order.
 fn moments_of(plans: &[Planned]) -> Vec<(Instant, Moment)> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -145,7 +144,7 @@ fn moments_of(plans: &[Planned]) -> Vec<(Instant, Moment)> {
     })
 }
 
-/// Twenty calls that have nothing to do with each other run eight at a time.
+/// Twenty independent calls run eight at a time.
 #[test]
 fn independent_calls_run_side_by_side_up_to_eight() {
     let plans: Vec<_> = (0..20)

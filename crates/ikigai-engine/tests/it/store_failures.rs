@@ -1,4 +1,4 @@
-//! When the store fails, nothing happens that was not stored, and nothing that arrived is lost.
+//! Store failures: no effect without its row, and no input or output is lost.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -37,8 +37,8 @@ async fn a_message_that_cannot_be_stored_is_not_sent() {
     assert_eq!(world.kinds(id).await[2..], ["user", "assistant", "usage"]);
 }
 
-/// N6d: when the store is back, work resumes without a restart, what was held is written first and
-/// in order, and a commit of unknown outcome is read back, so that nothing is written twice.
+/// N6d: when the store returns, work resumes without a restart. Held rows are written first and in
+/// order; a commit of unknown outcome is looked up, so that nothing is written twice.
 #[tokio::test(start_paused = true)]
 async fn work_resumes_when_store_returns() {
     let faults = [
@@ -72,7 +72,7 @@ async fn work_resumes_when_store_returns() {
     }
 }
 
-/// A store on the way to which something hangs: whoever looks on is told, and it is waited for.
+/// A commit that hangs for long is reported to the front end; the turn waits for it.
 #[tokio::test(start_paused = true)]
 async fn a_store_that_does_not_answer_is_told_of() {
     for (pause, is_told) in [(2, false), (20, true)] {
@@ -92,7 +92,7 @@ async fn a_store_that_does_not_answer_is_told_of() {
     }
 }
 
-/// A world in which a model is about to make calls of every class, in two rounds.
+/// Creates a world whose model will make calls of every class, in two rounds.
 async fn about_to_call() -> (World, Diary, Worker) {
     let (world, diary) = World::with_fakes();
     let mut worker = world.root().await;
@@ -104,7 +104,7 @@ async fn about_to_call() -> (World, Diary, Worker) {
     (world, diary, worker)
 }
 
-/// How many commits and reads the whole turn takes.
+/// Runs the turn without faults; returns its commits, its reads and the rows.
 async fn undisturbed() -> (u64, u64, Vec<(String, Option<String>)>) {
     let (world, _, mut worker) = about_to_call().await;
     let before = (world.store.commits(), world.store.reads());
@@ -116,16 +116,16 @@ async fn undisturbed() -> (u64, u64, Vec<(String, Option<String>)>) {
     (commits, reads, said(&world, &worker).await)
 }
 
-/// Kinds and texts of all rows.
+/// Returns the kinds and texts of all rows.
 async fn said(world: &World, worker: &Worker) -> Vec<(String, Option<String>)> {
     let rows = world.rows(worker.agent().state.agent()).await.into_iter();
     rows.map(|row| (row.kind.name().to_owned(), row.content))
         .collect()
 }
 
-/// N6a: when an insert fails its effect does not happen, whichever of a turn it is: no request
-/// without its `user` row, no tool run without its row and its entry in the journal, no setting
-/// without its own row. When the store is back, the agent can be talked to.
+/// N6a: a failed insert prevents its effect, at any commit of a turn. No request is sent without
+/// its `user` row, no tool runs without its row and journal entry, and no setting changes without
+/// its row. When the store returns, the agent answers again.
 #[tokio::test(start_paused = true)]
 async fn failed_insert_prevents_effect() {
     let (commits, _, _) = undisturbed().await;
@@ -146,7 +146,7 @@ async fn failed_insert_prevents_effect() {
                 found.lock().unwrap().push(label.to_owned());
             }
         });
-        // The store fails for longer than anybody waits.
+        // The store fails for longer than the engine retries.
         for later in 0..2000 {
             world
                 .store
@@ -216,7 +216,7 @@ async fn a_setting_that_is_not_stored_is_not_set() {
     assert!(diary.began().is_empty());
 }
 
-/// N6b: whoever looks on is told that an insert failed, and why, at whichever commit of a turn.
+/// N6b: a failed insert is shown with its reason, at any commit of a turn.
 #[tokio::test(start_paused = true)]
 async fn failed_insert_is_shown() {
     let (commits, _, _) = undisturbed().await;
@@ -236,8 +236,8 @@ async fn failed_insert_is_shown() {
     }
 }
 
-/// N6c: what was typed is not lost when it cannot be stored: a message that starts a turn is
-/// refused as a whole, one that was said meanwhile is handed back, also when nobody waits longer.
+/// N6c: input is not lost if it cannot be stored. A message that starts a turn is refused as a
+/// whole; queued ones are returned, also if the user gives up the turn.
 #[tokio::test(start_paused = true)]
 async fn failed_insert_loses_no_input() {
     let (world, _) = World::with_fakes();
@@ -295,8 +295,7 @@ async fn failed_insert_loses_no_input() {
     assert_eq!(causes, [r#"{"cause":"user"}"#], "its user gave it up");
 }
 
-/// An outage is told once while an answer comes, however often its parts are offered, and the next
-/// one again.
+/// Each outage is reported once while an answer streams, though many drafts fail.
 #[tokio::test(start_paused = true)]
 async fn an_outage_is_told_once() {
     let world = World::new();
@@ -330,9 +329,8 @@ async fn an_outage_is_told_once() {
     assert_eq!(away.count(), 2);
 }
 
-/// N6d: at whichever commit or read of a turn with tools the store fails, once it is back the turn
-/// ends as if nothing had been: held rows are written first and in order, nothing is written or run
-/// twice.
+/// N6d: a turn with tools survives a store failure at any commit or read. Once the store returns,
+/// held rows are written first and in order, and nothing is written or run twice.
 #[tokio::test(start_paused = true)]
 async fn a_turn_with_tools_outlasts_a_store_that_fails_anywhere() {
     let (commits, reads, whole) = undisturbed().await;
@@ -346,7 +344,7 @@ async fn a_turn_with_tools_outlasts_a_store_that_fails_anywhere() {
         for fault in faults {
             let shown = format!("commit {nth}: {fault:?}");
             let (world, diary, mut worker) = about_to_call().await;
-            // What would be read back cannot be, at first.
+            // The lookup of the commit's outcome fails at first, too.
             world.store.fail_commit(nth, fault);
             world.store.fail_read_after_commit(nth, full());
 
@@ -357,7 +355,7 @@ async fn a_turn_with_tools_outlasts_a_store_that_fails_anywhere() {
             assert_eq!(diary.began(), ["look", "change", "act", "last"], "{shown}");
         }
     }
-    // The first reads come before the message is stored: the turn does not begin at all.
+    // The first reads come before the message is stored; if they fail, no turn begins.
     let mut begun = 0;
     for nth in 1..=reads {
         let (world, diary, mut worker) = about_to_call().await;
@@ -379,8 +377,8 @@ async fn a_turn_with_tools_outlasts_a_store_that_fails_anywhere() {
     assert!(begun > 0);
 }
 
-/// N6d: an interrupt while a result waits for the store is heeded when the store is back; a second
-/// one ends the waiting with an error, and the agent goes on from there when the store is back.
+/// N6d: an interrupt while a result waits for the store takes effect when the store returns. A
+/// second one ends the wait with an error; the agent continues when the store returns.
 #[tokio::test(start_paused = true)]
 async fn interrupts_are_heard_while_the_store_is_away() {
     for interrupts in 1..=2 {

@@ -56,7 +56,7 @@ async fn messages(world: &World, agent: AgentId) -> Vec<String> {
     users.filter_map(|row| row.content).collect()
 }
 
-/// Ways in which the store fails when the message of an idle agent is stored.
+/// Store faults for the commit of a message to an idle agent.
 fn faults() -> [fn(&World); 3] {
     [
         |world| world.store.fail_commit(1, CommitFault::Refused(full())),
@@ -90,7 +90,7 @@ async fn a_message_that_could_not_be_stored_is_stored_once_when_the_store_is_bac
             let stored = world.engine.store_pending(agent, &submission).await;
             stored.unwrap();
         }
-        // The next message shows that the agent goes on.
+        // The next message shows that the agent still works.
         world.provider.will_say("yes");
         let again = submit(&world, agent, "again").await;
         until(&mut updates, |update| {
@@ -204,7 +204,7 @@ async fn a_message_queued_during_a_turn_is_received_under_its_id() {
     assert_eq!(states, expected);
 }
 
-/// A message sent while `!command` runs is durable at once, and is not sent by a program that ends.
+/// A message typed while `!command` runs is durable at once; an exit does not send it.
 #[tokio::test]
 async fn a_message_sent_while_a_shell_command_runs_is_queued_and_not_sent_while_leaving() {
     let place = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Summaries: written by a model beside the agent's work, sent in the place of what they cover.
+//! Summaries: written by a model in parallel with turns, sent instead of the covered rows.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use crate::support::{World, attended_line, interrupt, printed_in, say};
 
-/// What stands before a summary.
+/// Heading of a summary in a request.
 const HEADING: &str = "Summary of the conversation so far, which is not shown any more:\n\n";
 
 fn long(text: &str) -> String {
@@ -48,7 +48,7 @@ fn texts(request: &Request) -> Vec<&str> {
         .collect()
 }
 
-/// Types a line and returns what it printed.
+/// Types a line and returns its output.
 async fn printed(worker: &mut Worker, line: &str) -> String {
     let (_, told) = attended_line(worker, line, |_| Vec::new()).await;
     let rows = told.into_iter().filter_map(|update| match update {
@@ -58,7 +58,7 @@ async fn printed(worker: &mut Worker, line: &str) -> String {
     rows.collect::<Vec<_>>().join("\n")
 }
 
-/// The live agent sends what a restarted one sends.
+/// Checks that the live agent and a restarted one send the same request.
 async fn is_the_same_after_a_restart(world: &World, worker: Worker) {
     let live = request(world, &worker).await;
     let id = worker.agent().state.agent();
@@ -67,8 +67,8 @@ async fn is_the_same_after_a_restart(world: &World, worker: Worker) {
     assert_eq!(restarted.engine.next_request(id).await.unwrap(), live);
 }
 
-/// E2a E2b: the summary stands for everything before it, is shown, and taken back leaves the
-/// request as it was, byte for byte; another one takes it in.
+/// E2a E2b: a summary replaces everything before it and is shown. Undone, it leaves the request as
+/// before, byte for byte; a later summary includes it.
 #[tokio::test(start_paused = true)]
 async fn a_conversation_is_compacted_and_brought_back() {
     let world = World::new();
@@ -155,7 +155,7 @@ async fn a_conversation_is_compacted_and_brought_back() {
     is_the_same_after_a_restart(&world, worker).await;
 }
 
-/// What it costs is told by a row of its own, and is no report of how the model counts what is said.
+/// A summary's cost has a usage row, which does not correct the token estimates.
 #[tokio::test(start_paused = true)]
 async fn a_summary_costs_and_leaves_the_estimates_alone() {
     let world = World::new();
@@ -187,7 +187,7 @@ async fn a_summary_costs_and_leaves_the_estimates_alone() {
     is_the_same_after_a_restart(&world, worker).await;
 }
 
-/// A summary that fails, says nothing, is cut or too long leaves the old view, and says why.
+/// A failed, empty, truncated or too long summary changes nothing and reports the reason.
 #[tokio::test(start_paused = true)]
 async fn a_summary_that_is_none_leaves_everything_as_it_was() {
     let say = |text: &str| Step::Say(text.to_owned());
@@ -255,7 +255,7 @@ async fn a_summary_that_is_none_leaves_everything_as_it_was() {
     }
 }
 
-/// What commands printed.
+/// Returns the outputs of commands.
 fn outputs(told: &[UiEvent]) -> Vec<String> {
     let rows = told.iter().filter_map(|update| match update {
         UiEvent::Stored(row) => printed_in(row),
@@ -290,7 +290,7 @@ async fn nothing_is_summarised_where_nothing_is_to_be() {
     assert!(done.warned, "a summary is nothing to be answered");
 }
 
-/// An interrupt ends the writing; a message that is typed meanwhile waits.
+/// An interrupt stops a summary; a message typed meanwhile is queued.
 #[tokio::test(start_paused = true)]
 async fn a_summary_is_interrupted() {
     let world = World::new();
@@ -324,14 +324,14 @@ async fn a_summary_is_interrupted() {
     assert_eq!(request(&world, &worker).await, before);
 }
 
-/// A world with summaries at 32 % of what its model takes: five turns of [`fill`] are that much,
-/// four are not.
+/// Creates a world with summaries at 32 % of the window. Five turns of [`fill`] reach that, four do
+/// not.
 fn crowded() -> World {
     let world = World::with_window(20_000);
     world.equipped(|engine| engine.with_summaries_at(Some(32)))
 }
 
-/// Turns of about 1,270 tokens.
+/// Runs turns of about 1,270 tokens each.
 async fn fill(world: &World, worker: &mut Worker, turns: usize) {
     for turn in 0..turns {
         let answer = format!("answer {turn} {}", "word ".repeat(1000));
@@ -340,8 +340,8 @@ async fn fill(world: &World, worker: &mut Worker, turns: usize) {
     }
 }
 
-/// Begun by itself when a turn begins that fills the window so far, a summary is written beside that
-/// turn and holds from the next request on.
+/// A summary starts with the turn that reaches the limit and runs in parallel with it. It applies
+/// from the next request on.
 #[tokio::test(start_paused = true)]
 async fn a_full_window_is_summarised_beside_the_turn() {
     let world = crowded();
@@ -389,7 +389,7 @@ async fn a_full_window_is_summarised_beside_the_turn() {
     assert_eq!(requests.len(), 7);
     let sent = request(&world, &worker).await;
     let sent = texts(&sent);
-    // The summary, five questions, the newest answer of before, and the new turn.
+    // The summary, five questions, the newest earlier answer, and the new turn.
     assert_eq!(sent.len(), 9);
     assert_eq!(sent[0], format!("{HEADING}five turns"));
     assert!(sent[1].starts_with("question 0"));
@@ -398,7 +398,7 @@ async fn a_full_window_is_summarised_beside_the_turn() {
     is_the_same_after_a_restart(&world, worker).await;
 }
 
-/// Whoever types meanwhile is answered at once; the summary is stored when it is there.
+/// Messages are answered while a summary is written; the summary is stored afterwards.
 #[tokio::test(start_paused = true)]
 async fn turns_go_on_while_a_summary_is_written() {
     let world = crowded();
@@ -440,7 +440,7 @@ async fn turns_go_on_while_a_summary_is_written() {
     is_the_same_after_a_restart(&world, worker).await;
 }
 
-/// Brings a turn to its end while its summary is still being written.
+/// Ends a turn while its summary is still being written.
 async fn leave_a_summary_behind(world: &World, worker: &mut Worker) {
     fill(world, worker, 5).await;
     let sleep = Step::Sleep(Duration::from_secs(100));
@@ -458,7 +458,7 @@ async fn leave_a_summary_behind(world: &World, worker: &mut Worker) {
     worker.turn("question 5", &mut desk).await.unwrap();
 }
 
-/// E2c: what a summary stands for may be gone when it is there.
+/// E2c: a summary is dropped if its rows have left the path meanwhile.
 #[tokio::test(start_paused = true)]
 async fn late_summary_is_thrown_away() {
     for (bend, kept) in [("/clear", 0), ("/rewind early", 0), ("/rewind late", 1)] {
@@ -488,7 +488,7 @@ async fn late_summary_is_thrown_away() {
     }
 }
 
-/// A summary that came to nothing is not tried again with every turn, and cuts always work.
+/// A failed summary is not retried with every turn; cuts keep requests within the budget.
 #[tokio::test(start_paused = true)]
 async fn without_summaries_the_oldest_turns_are_cut_off() {
     let world = crowded();
@@ -516,7 +516,7 @@ async fn without_summaries_the_oldest_turns_are_cut_off() {
     is_the_same_after_a_restart(&world, worker).await;
 }
 
-/// A process that dies meanwhile leaves nothing behind.
+/// A crash while a summary is written leaves no trace in later requests.
 #[tokio::test(start_paused = true)]
 async fn a_restart_in_the_middle_of_a_summary_leaves_a_clean_state() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! A small world for the engine: a log, a clock that is set by hand, a scripted model.
+//! Test environment of the engine: a log, a manual clock, a scripted model.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +25,7 @@ use crate::fakes::Diary;
 
 pub(crate) const HERE: &str = "/home/somebody/parser";
 
-/// The key of the user on the machine of most tests.
+/// Grant key of the user in most tests.
 pub(crate) const OWN_KEY: GrantKey = GrantKey::new([7; 32]);
 
 struct Surroundings {
@@ -49,15 +49,15 @@ impl Environment for Surroundings {
     }
 }
 
-/// How many worlds there were.
+/// Number of the next world.
 static WORLDS: AtomicU64 = AtomicU64::new(1);
 
-/// One process on a log, which can be killed and started again.
+/// Simulated process on a log; it can be killed and restarted.
 pub(crate) struct World {
     log: ChosenStore,
     pub(crate) store: Arc<FaultyStore>,
     pub(crate) provider: ScriptedProvider,
-    /// The models of the engine: the scripted provider's, if a test names no others.
+    /// Models of the engine; by default those of the scripted provider.
     models: Arc<dyn Models>,
     pub(crate) engine: Engine,
     pub(crate) clock: ManualClock,
@@ -65,7 +65,7 @@ pub(crate) struct World {
     seed: u64,
 }
 
-/// What is done to the engine of each process of a world.
+/// Function that configures the engine of each process of a world.
 type Equip = Arc<dyn Fn(Engine) -> Engine + Send + Sync>;
 
 impl World {
@@ -86,7 +86,7 @@ impl World {
         Self::on(log, provider, 1)
     }
 
-    /// A world whose agents ask these models.
+    /// Creates a world whose agents use these models.
     pub(crate) fn with_models(models: Arc<dyn Models>) -> Self {
         let log = ChosenStore::new(IdSource::new(1).process());
         Self::of_user(OWN_KEY, log, (ScriptedProvider::default(), models), 1)
@@ -107,7 +107,7 @@ impl World {
         let clock = ManualClock::new(Micros(i64::try_from(seed).unwrap() * 1_000_000_000));
         let surroundings = Surroundings {
             clock: clock.clone(),
-            // No two worlds draw the same: ids name processes of this machine, too.
+            // Seeds differ between worlds, since ids also name processes of this machine.
             ids: IdSource::new(WORLDS.fetch_add(1, Ordering::Relaxed)),
             key,
         };
@@ -124,19 +124,19 @@ impl World {
         }
     }
 
-    /// A world whose agents have these tools, and may do everything that `equip` does not forbid.
+    /// Creates a world whose agents have these tools.
     pub(crate) fn with_tools(tools: Vec<Arc<dyn Tool>>) -> Self {
         let tools: Arc<dyn Tools> = Arc::new(tools);
         Self::new().equipped(move |engine| engine.with_tools(tools.clone(), Safety::default()))
     }
 
-    /// A world with the fake tools, and their diary.
+    /// Creates a world with the fake tools; returns their diary, too.
     pub(crate) fn with_fakes() -> (Self, Diary) {
         let diary = Diary::default();
         (Self::with_tools(diary.tools()), diary)
     }
 
-    /// The same with another engine, also in the processes that follow.
+    /// Returns the world with another engine, also for later processes.
     pub(crate) fn equipped(
         mut self,
         equip: impl Fn(Engine) -> Engine + Send + Sync + 'static,
@@ -147,7 +147,7 @@ impl World {
         self
     }
 
-    /// The process dies without a word, and another one starts on the same log.
+    /// Kills the process and starts another one on the same log.
     pub(crate) fn restarted(&self) -> Self {
         self.log.die();
         let seed = self.seed + 1;
@@ -162,7 +162,7 @@ impl World {
         (self.provider.clone(), self.models.clone())
     }
 
-    /// Another process on the same log, while this one lives.
+    /// Starts another process on the same log, in parallel with this one.
     pub(crate) fn beside(&self) -> Self {
         let seed = self.seed + 500;
         let log = self.log.other_process(IdSource::new(1000 + seed).process());
@@ -172,7 +172,7 @@ impl World {
         beside
     }
 
-    /// The same process on the machine of another user, who shares the log.
+    /// Starts a process of another user who shares the log.
     pub(crate) fn of_another_user(&self) -> Self {
         let seed = self.seed + 700;
         let log = self.log.other_process(IdSource::new(1000 + seed).process());
@@ -183,12 +183,12 @@ impl World {
         other
     }
 
-    /// The agent that was used last, opened by this process.
+    /// Opens the agent that was used last.
     pub(crate) async fn reopened(&self) -> Worker {
         self.engine.open(&self.latest().await).await.unwrap()
     }
 
-    /// An agent that was set so before it was opened.
+    /// Creates an agent with these settings stored before it is opened.
     pub(crate) async fn root_with(&self, settings: &Settings) -> Worker {
         let worker = self.root().await;
         let agent = worker.agent().state.agent();
@@ -203,7 +203,7 @@ impl World {
         self.reopened().await
     }
 
-    /// Stores rows of an agent that this process made, which is not told of them.
+    /// Stores rows of an agent without the knowledge of its worker.
     pub(crate) async fn write(&self, worker: &Worker, rows: Vec<NewRow>) {
         let agent = &worker.agent().state;
         let lease = LeaseClaim {
@@ -234,12 +234,12 @@ impl World {
         self.log.page(all_rows(agent)).await.unwrap()
     }
 
-    /// The log, past all faults that a test planned.
+    /// Returns the log without the planned faults.
     pub(crate) fn log(&self) -> &ChosenStore {
         &self.log
     }
 
-    /// All calls that have a result, in the order of the results.
+    /// Returns all calls with a result, in the order of the results.
     pub(crate) async fn results(&self, agent: AgentId) -> Vec<Given> {
         let rows = self.rows(agent).await;
         let called = |data: &ToolResultData| {
@@ -266,7 +266,7 @@ impl World {
     }
 }
 
-/// Asks for all rows of an agent.
+/// Returns a query for all rows of an agent.
 pub(crate) fn all_rows(agent: AgentId) -> PageQuery {
     PageQuery {
         span: Span::new(agent, Seq(1), Seq(100_000)),
@@ -275,7 +275,7 @@ pub(crate) fn all_rows(agent: AgentId) -> PageQuery {
     }
 }
 
-/// Whom an agent's requests are for.
+/// Returns the target of an agent's requests.
 pub(crate) fn target_of(worker: &Worker) -> Target {
     let choice = worker.agent().state.settings().model.clone().unwrap();
     Target {
@@ -285,22 +285,22 @@ pub(crate) fn target_of(worker: &Worker) -> Target {
     }
 }
 
-/// What a call came to, by its result's row.
+/// Outcome of a call, read from its result row.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Given {
-    /// What people see of the call: the label, of a fake.
+    /// Shown text of the call; for a fake its label.
     pub(crate) call: String,
     pub(crate) success: bool,
     pub(crate) verdict: Verdict,
     pub(crate) output: String,
 }
 
-/// Says something and waits for the end of the turn.
+/// Sends a message and waits for the end of the turn.
 pub(crate) async fn say(worker: &mut Worker, text: &str) -> Result<Outcome, EngineError> {
     say_until(worker, text, std::future::pending()).await.0
 }
 
-/// Says something, stops the turn when `stop` says so, and returns what a front end was told.
+/// Sends a message, stops the turn when `stop` resolves, and returns the events.
 pub(crate) async fn say_until(
     worker: &mut Worker,
     text: &str,
@@ -310,10 +310,10 @@ pub(crate) async fn say_until(
     front_end(worker, TestJob::Say(text), stop).await
 }
 
-/// Longer than anything takes: a question that nobody answers waits for ever.
+/// Limit of any job: an unanswered question waits forever.
 const PATIENCE: Duration = Duration::from_hours(10_000);
 
-/// What is asked of an agent.
+/// Job of an agent in a test.
 pub(crate) enum TestJob<'a> {
     Say(&'a str),
     Resume,
@@ -338,7 +338,7 @@ impl TestJob<'_> {
     }
 }
 
-/// Has an errand done, says what comes of `intents` meanwhile, and returns what it was told.
+/// Runs a job, sends `requests` when they resolve, and returns the events.
 pub(crate) async fn front_end(
     worker: &mut Worker,
     job: TestJob<'_>,
@@ -361,8 +361,7 @@ pub(crate) async fn front_end(
     (outcome, told)
 }
 
-/// Has an errand done by a front end that says something whenever it is told something; returns
-/// what it was told.
+/// Runs a job with a front end that reacts to each event; returns the events.
 pub(crate) async fn attended(
     worker: &mut Worker,
     job: TestJob<'_>,
@@ -381,7 +380,7 @@ pub(crate) async fn attended(
     (outcome, told)
 }
 
-/// The process dies after so many seconds of an errand: it is dropped where it is.
+/// Kills the process after `seconds` of a job, by dropping the job.
 pub(crate) async fn dies_after(seconds: u64, worker: &mut Worker, job: TestJob<'_>) {
     let job = attended(worker, job, |_| Vec::new());
     let ended = tokio::time::timeout(Duration::from_secs(seconds), job).await;
@@ -392,18 +391,18 @@ pub(crate) fn interrupt() -> UserRequest {
     UserRequest::Stop(Stop::Interrupt(Cause::User))
 }
 
-/// Whether an update is a row of this kind.
+/// Returns true if an event is a stored row of this kind.
 pub(crate) fn is_stored(update: &UiEvent, kind: &str) -> bool {
     matches!(update, UiEvent::Stored(row) if row.kind.name() == kind)
 }
 
-/// An interrupt by the user after so many seconds.
+/// Returns an interrupt by the user after `seconds`.
 pub(crate) async fn interrupt_after(seconds: u64) -> Stop {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
     Stop::Interrupt(Cause::User)
 }
 
-/// Types a line, and says something whenever something is told.
+/// Types a line and reacts to each event; returns the events.
 pub(crate) async fn attended_line(
     worker: &mut Worker,
     line: &str,

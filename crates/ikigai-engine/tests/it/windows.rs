@@ -19,8 +19,8 @@ fn tokens(request: &Request) -> u64 {
         .sum()
 }
 
-/// E2d: a request that would exceed the budget is preceded by a cut row, since this window is too
-/// small for summaries; between cuts every request begins with the one before.
+/// E2d: a cut row precedes a request that would exceed the budget. This window is too small for
+/// summaries. Between cuts every request begins with the previous one.
 #[tokio::test(start_paused = true)]
 async fn context_moves_only_by_rows() {
     let window = 2_000;
