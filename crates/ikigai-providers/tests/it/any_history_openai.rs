@@ -1,4 +1,4 @@
-//! Whatever happened, what is sent to a service of OpenAI's make is not refused.
+//! Requests of any history pass the published rules of OpenAI-compatible services.
 
 use ikigai_core::message::{Block, Payload, Role};
 use ikigai_core::project::{ToolFacts, ToolSpec};
@@ -23,7 +23,7 @@ fn config() -> ProptestConfig {
     }
 }
 
-/// What may hang on a block: what the dialects made, and what they did not.
+/// Payloads of blocks: ones that the dialects create, and foreign ones.
 const PAYLOADS: [&str; 12] = [
     r#"{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAA"}"#,
     r#"{"type":"reasoning","id":"rs_2","summary":[],"encrypted_content":"gBBB","status":null}"#,
@@ -39,7 +39,7 @@ const PAYLOADS: [&str; 12] = [
     "no json",
 ];
 
-/// Puts payloads in the place of those that the generator made.
+/// Replaces the generator's payloads.
 fn hang(request: &mut Request, mut payloads: impl Iterator<Item = &'static str>) {
     let mut swap = |payload: &mut Payload| {
         payloads
@@ -142,7 +142,7 @@ proptest! {
         }
     }
 
-    /// What is sent first is sent again in the same words, so that prompt caches hit.
+    /// A longer request begins with the same bytes as an earlier one, so prompt caches hit.
     #[test]
     fn prop_encodings_grow_at_their_end(
         actions in actions(30),
@@ -150,7 +150,7 @@ proptest! {
         payloads in vec(select(&PAYLOADS[..]), 1..8),
         quirks in quirks(),
     ) {
-        // What two messages become depends on the second.
+        // Merging two messages of one role depends on the second one.
         let quirks = Quirks { alternating_roles: false, ..quirks };
         let history = History::of(&actions);
         for mut request in requests_of(&history, &picks, &target(OWN.0, OWN.1)) {

@@ -7,7 +7,7 @@ use ikigai_core::{Block, Event, Message, Request, Role};
 use ikigai_testkit::TestLog;
 use serde_json::json;
 
-/// What a provider would have hung on the blocks, in its own form.
+/// Payloads that a provider attaches to blocks, in its format.
 pub(crate) struct Hung {
     /// On a thinking block.
     pub(crate) thinking: &'static str,

@@ -1,4 +1,4 @@
-//! Broken streams: whatever comes, a decoder says what it makes of it.
+//! Broken streams: a decoder returns a response or an error for any input.
 
 use ikigai_providers::sse::Sse;
 use ikigai_testkit::cases;

@@ -5,7 +5,7 @@ use ikigai_core::message::{Block, BlockItem, Message, Payload, Role};
 use ikigai_core::project::{ToolFacts, ToolSpec};
 use serde_json::json;
 
-/// What a dialect hangs on blocks.
+/// Payloads that a dialect attaches to blocks.
 #[derive(Clone, Copy)]
 pub(crate) struct Hangings {
     /// On the first thinking.
@@ -162,7 +162,7 @@ fn plain() -> Vec<(&'static str, Vec<Message>)> {
                 ]),
             ],
         ),
-        // What a projection leaves of thinking and items that another model made.
+        // History of another model after projection: thinking and items removed.
         (
             "foreign_payloads",
             vec![

@@ -170,7 +170,7 @@ fn end(reason: &str) -> String {
     event("message_delta", &data) + &event("message_stop", &json!({"type": "message_stop"}))
 }
 
-/// An event that nobody knows, and one whose data is no JSON.
+/// An unknown event, and one with invalid JSON.
 const UNKNOWN: &str = "event: vault\ndata: {\"type\":\"vault\",\"index\":0}\n\n\
                        event: noise\ndata: }{\n\n";
 

@@ -1,9 +1,10 @@
-//! Putting payloads of a dialect in the place of those that random histories hold.
+//! Replacement of payloads in random histories by those of a dialect.
 
 use ikigai_core::{Block, Request};
 
-/// Gives every payload of a request the form that a dialect gave it. What it becomes depends only
-/// on the block, so that a longer request of the same history gets the same.
+/// Converts every payload of a request to a dialect's format.
+///
+/// The result depends only on the block, so a longer request of the same history gets the same.
 pub(crate) fn translate(
     request: &mut Request,
     thinking: impl Fn(&str) -> String,

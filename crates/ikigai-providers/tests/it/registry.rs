@@ -1,4 +1,4 @@
-//! Models by name, keys, and what is said when something is missing.
+//! Models by name, keys, and errors for missing configuration.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -439,7 +439,7 @@ fn estimates_follow_the_dialect_until_the_model_has_told() {
     }
 }
 
-/// What comes first of a configured provider.
+/// Returns the first delta or retry error of a configured provider.
 fn asked(config: ProviderConfig) -> String {
     let configured = BTreeMap::from([("mine".to_owned(), config)]);
     let registry = registry(&[]).with_configuration(configured, Vec::new());

@@ -37,7 +37,7 @@ fn the_checker_of_responses_refuses_what_the_service_refuses() {
             with(responses(), "/reasoning/effort", json!("huge")),
             "effort",
         ),
-        // What reasoning led to, a call, an output: each missing.
+        // Missing: the item after reasoning, a call, an output.
         (
             without(without(responses(), "input", 5), "input", 6),
             "following item",

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::Value;
 
-/// What a stream comes to: the deltas on the way, and the answer or failure at the end.
+/// Outcome of a stream: its deltas, then the response or the error.
 pub(crate) type Outcome = (Vec<Delta>, Result<Response, ProviderError>);
 
 /// An event of a stream; without a name it is only data.

@@ -1,4 +1,4 @@
-//! What strict servers of the Chat dialect want.
+//! Requirements of strict servers of the Chat dialect.
 
 use ikigai_core::message::{Message, Role};
 use ikigai_providers::ProviderError;

@@ -1,4 +1,4 @@
-//! What the tests of dialects share: streams fed to decoders, and requests compared with files.
+//! Shared helpers of dialect tests: decoding streams and comparing requests with files.
 
 use std::path::Path;
 
@@ -32,8 +32,10 @@ pub(crate) fn read(name: &str, frames: &[Frame]) -> Result<(Vec<Delta>, Response
     Ok((deltas, response))
 }
 
-/// Reads a recorded stream as it is, then with unknown events between all of its own, byte by
-/// byte, and cut off after each of its frames. Returns what came of the first.
+/// Reads a recorded stream in four ways; returns the result of the first.
+///
+/// The ways: as it is, with unknown events between its events, byte by byte, and cut off after
+/// each frame.
 pub(crate) fn read_in_every_way(name: &str, stream: &str) -> (Vec<Delta>, Response) {
     let whole = frames(stream);
     let read_whole = read(name, &whole).unwrap();
@@ -81,7 +83,7 @@ pub(crate) fn read_in_every_way(name: &str, stream: &str) -> (Vec<Delta>, Respon
     read_whole
 }
 
-/// The words and thoughts that were told on the way.
+/// Returns text, thinking and call names of the deltas.
 pub(crate) fn told(deltas: &[Delta]) -> (String, String, Vec<String>) {
     let (mut text, mut thinking, mut calls) = (String::new(), String::new(), Vec::new());
     for delta in deltas {

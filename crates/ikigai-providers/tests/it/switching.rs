@@ -10,7 +10,7 @@ use serde_json::Value;
 
 type Check = fn(&Value) -> Result<(), String>;
 
-/// What each dialect wants back of its own thinking.
+/// Thinking payload that each dialect wants back.
 const PROVIDERS: [(&str, &str); 4] = [
     (
         "responses",

@@ -56,7 +56,7 @@ fn an_answer_comes_piece_by_piece_and_whole() {
     });
 }
 
-/// Nobody gives an answer up before its own deadlines have passed.
+/// The patience that an answer asks for exceeds its deadlines.
 #[test]
 fn an_answer_asks_for_more_patience_than_it_needs() {
     let patience = |first_byte: Duration| {

@@ -113,7 +113,7 @@ async fn the_window_of_an_unknown_model_is_what_its_server_states() {
     }
 }
 
-/// Most servers state nothing; what is hostile is treated as if it were.
+/// Missing and implausible window sizes give the assumed 128k tokens.
 #[tokio::test]
 async fn without_a_plausible_answer_128k_are_assumed() {
     let list = |number: Value| listed(&json!({"id": MODEL, "context_length": number})).to_string();

@@ -1,5 +1,4 @@
-//! The fault table: what can go wrong, what it counts as, whether it is tried again, and what
-//! the user reads.
+//! Fault table: each fault with its kind, its retry and its message to the user.
 
 use std::net::TcpListener;
 
@@ -150,7 +149,7 @@ fn refusals() -> Vec<Row> {
     ]
 }
 
-/// What the first failure of an answer is, and whether a further try is announced.
+/// Returns the first error of an answer, and whether a retry follows.
 async fn first_failure(
     url: String,
     deadlines: Deadlines,

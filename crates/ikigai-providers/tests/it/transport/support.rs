@@ -13,10 +13,10 @@ use ikigai_testkit::server::Server;
 use secrecy::SecretString;
 use serde_json::Value;
 
-/// What every request of these tests carries and no message may show.
+/// API key of every request in these tests; no message may show it.
 pub(crate) const KEY: &str = "sk-a-key-that-nobody-may-see";
 
-/// Long enough for a busy machine: whoever waits for this has found a fault.
+/// Deadlines long enough for a busy machine; reaching one is a bug.
 pub(crate) const PATIENT: Deadlines = Deadlines {
     connect: Duration::from_secs(20),
     first_byte: Duration::from_secs(20),
@@ -24,7 +24,7 @@ pub(crate) const PATIENT: Deadlines = Deadlines {
     refusal: Duration::from_secs(20),
 };
 
-/// For servers that never say what is waited for.
+/// Deadline for servers that never send the awaited data.
 pub(crate) const BRIEF: Duration = Duration::from_millis(50);
 
 /// Tries three times, almost at once.
@@ -167,7 +167,7 @@ pub(crate) async fn read(answer: &mut dyn ResponseStream) -> Vec<Result<Delta, P
     deltas
 }
 
-/// What came, each in a word or two.
+/// Describes each delta in a word or two.
 pub(crate) fn told(deltas: &[Result<Delta, ProviderError>]) -> Vec<String> {
     let tell = |delta: &Result<Delta, ProviderError>| match delta {
         Ok(Delta::Text(text)) => format!("text {text}"),
