@@ -1,4 +1,4 @@
-//! The board: who is where, what is marked, and what is done with an agent from there.
+//! The board: groups of agents, the cursor, and actions on an agent.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use ikigai_testkit::Step;
 
 use crate::support::{SIZES, Stage};
 
-/// A root with a child that is done and one that works until it is told to go on.
+/// Creates a root with a finished child and one that works until it is released.
 async fn family(size: (u16, u16)) -> Stage {
     let mut stage = Stage::new(size).await;
     stage.talk("hello", "Hi.").await;

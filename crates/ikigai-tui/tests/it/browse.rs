@@ -1,4 +1,4 @@
-//! Browse mode: the cursor, what is unfolded and found, and what is done with an event.
+//! Browse mode: cursor, unfolding, search, and actions on an event.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ async fn two_turns(size: (u16, u16)) -> Stage {
     stage
 }
 
-/// Whether the row that has a text is marked as the current one.
+/// Returns true if the cursor is on the row with this text.
 fn is_marked(stage: &mut Stage, text: &str) -> bool {
     let row = stage.row_with(text);
     stage.grid().cursor == Some((row, 0))

@@ -100,7 +100,7 @@ async fn all_that_is_shown_is_unfolded_and_folded() {
     stage.until(|text| !text.contains(prompt)).await;
 }
 
-/// The status tells what the next request has, also when no turn has ended since.
+/// The status shows the size of the next request, also when no turn has ended since.
 #[tokio::test]
 async fn what_fills_the_window_is_counted_anew_when_it_moves() {
     let mut stage = Stage::new((100, 24)).await;

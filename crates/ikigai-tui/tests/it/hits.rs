@@ -1,8 +1,8 @@
-//! What was found in the log: the list, going to a place in somebody's history, and coming back.
+//! Search hits: the list, jumping to a hit in an agent's history, and returning.
 
 use crate::support::Stage;
 
-/// Whether the row that has a text is marked as the current one.
+/// Returns true if the cursor is on the row with this text.
 fn is_marked(stage: &mut Stage, text: &str) -> bool {
     let row = stage.row_with(text);
     stage.grid().cursor == Some((row, 0))

@@ -35,9 +35,9 @@ struct Step {
 enum Last {
     #[default]
     Other,
-    /// Whether what was typed ended with a blank, and where it ended.
+    /// True if the typed text ended with a blank, and its end.
     Typed(bool, usize),
-    /// Whether what was erased began with a blank, and where it began.
+    /// True if the erased text began with a blank, and its start.
     Erased(bool, usize),
     Killed,
     /// From where to where, and how many kills back.
@@ -277,7 +277,7 @@ impl Model {
 #[derive(Clone, Debug)]
 enum MouseAction {
     Type(String),
-    /// So many lines.
+    /// Number of lines.
     Paste(usize),
     Apply(EditCommand),
     Clear,
@@ -363,7 +363,7 @@ proptest! {
             prop_assert_eq!(editor.shown(), model.shown(), "{:?}", deed);
             prop_assert_eq!(editor.cursor(), model.bytes(model.cursor), "{:?}", deed);
             prop_assert_eq!(editor.text(), model.text(), "{:?}", deed);
-            // What is wrapped step by step is what is wrapped at once.
+            // Incremental wrapping gives the same rows as wrapping at once.
             let mut afresh = Editor::default();
             afresh.restore(editor.unsent());
             let layout = editor.layout(columns, u16::MAX);
@@ -393,7 +393,7 @@ proptest! {
             }
             rejoined.push_str(&row.text());
         }
-        // Narrow rows show a sign for what is wider than they are.
+        // Narrow rows show a sign in place of wider characters.
         if columns >= 8 {
             let blank = |text: &str| text.replace([' ', '\t'], "");
             let shown = visible(editor.shown());
@@ -435,7 +435,7 @@ proptest! {
     }
 }
 
-/// What stands for control characters and for marks that stand alone.
+/// Replaces control characters and lone combining marks by their visible signs.
 fn visible(shown: &str) -> String {
     let show = |text: &str| match text {
         "\n" | "\t" => text.to_owned(),

@@ -1,4 +1,4 @@
-//! Keys of providers: typed where nobody sees them, and held back where everybody would.
+//! API keys: hidden while typed, and held back from messages.
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;

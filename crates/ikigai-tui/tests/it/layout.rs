@@ -1,4 +1,4 @@
-//! Where things stand in the scrollback.
+//! Positions of elements in the scrollback.
 
 use ikigai_testkit::Step;
 

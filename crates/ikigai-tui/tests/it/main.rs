@@ -1,4 +1,4 @@
-//! What the modules of the terminal do together, and what holds whatever is typed.
+//! Tests of the terminal modules together, and invariants for any input.
 #![expect(
     clippy::unwrap_used,
     reason = "helpers of tests fail the test at once when something is not as expected"

@@ -1,4 +1,4 @@
-//! What merging a child would bring is looked at and changed before.
+//! Merging a child: its preview is shown and can be edited before.
 
 use ikigai_core::data::{self, UserData};
 use ikigai_core::{Kind, Row};

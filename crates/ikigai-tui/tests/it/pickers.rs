@@ -1,4 +1,4 @@
-//! Choosing: letters narrow it, Enter carries out what was chosen, and looking leaves no row.
+//! Pickers: letters filter, Enter runs the selection, and opening one leaves no row.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! Questions: what is approved is on the screen, exactly and to its end.
+//! Questions: the screen shows an approved call exactly and to its end.
 
 use std::time::Duration;
 

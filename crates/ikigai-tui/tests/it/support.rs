@@ -26,7 +26,7 @@ const HERE: &str = "/home/somebody/parser";
 /// Nothing in these tests takes as long, unless it never comes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How long it is waited for something to come before the clock is looked at.
+/// Timeout of one wait for an event, after which the clock is checked.
 const MOMENT: Duration = Duration::from_millis(50);
 
 /// Sizes at which everything must be usable.
@@ -94,7 +94,7 @@ pub(crate) struct Stage {
     /// Actions for a terminal that no test took.
     left: Vec<TerminalAction>,
     grid: Grid,
-    /// How much later it is than it is.
+    /// Offset of the test's clock from the real one.
     later: Duration,
     /// The log behind a store that can fail.
     log: Option<ChosenStore>,
@@ -176,7 +176,7 @@ impl Stage {
         (stage, store)
     }
 
-    /// Another screen, which knows nothing of what this one was told, on the same agents.
+    /// Opens another screen on the same agents, without this one's state.
     pub(crate) async fn again(self, engine: Engine) -> Self {
         let size = (self.grid.columns(), self.grid.rows());
         let whom = FirstAgent::Agent(self.current());
@@ -290,7 +290,7 @@ impl Stage {
         }
     }
 
-    /// What is on the screen, blanks at the ends of rows left out.
+    /// Returns the text on the screen without trailing blanks.
     pub(crate) fn text(&mut self) -> String {
         self.rows().join("\n")
     }
@@ -319,7 +319,7 @@ impl Stage {
         self.rows().pop().unwrap_or_default()
     }
 
-    /// Waits until something is true of what is on the screen.
+    /// Waits until a condition holds for the text on the screen.
     pub(crate) async fn until(&mut self, is_it: impl Fn(&str) -> bool) -> String {
         let end = Instant::now() + PATIENCE;
         loop {
@@ -381,7 +381,7 @@ impl Stage {
         is_there && live.is_none_or(|live| !live.is_busy())
     }
 
-    /// The engine tells this of an agent.
+    /// Handles an event of an agent as if the engine had sent it.
     pub(crate) fn told(&mut self, agent: AgentId, update: UiEvent) {
         let now = self.now();
         self.driver.app.handle_event(agent, update, now);
@@ -444,7 +444,7 @@ impl Stage {
             .collect()
     }
 
-    /// What is typed for the agent that is shown.
+    /// Returns the input text of the current agent.
     pub(crate) fn input(&self) -> String {
         self.driver.app.pane().unwrap().editor.text()
     }

@@ -36,7 +36,7 @@ fn pid(pty: &Pty) -> Pid {
     Pid::from_raw(number.parse().unwrap()).unwrap()
 }
 
-/// What is still as a screen leaves it and not as it was before.
+/// Returns the terminal states that differ from those before the screen.
 fn left_behind(pty: &Pty) -> Vec<&'static str> {
     let screen = pty.screen();
     let table = [
@@ -148,7 +148,7 @@ fn a_shell_gets_its_terminal_back_and_gives_it_again() {
         });
         let none: [&str; 0] = [];
         assert_eq!(left_behind(&pty), none, "{}", pty.text());
-        // What is typed is for the shell now.
+        // The shell reads the input now.
         pty.send(format!("echo ={}$((0))=\r", "4".repeat(time)));
         pty.wait_for_text(&format!("={}0=", "4".repeat(time)));
         pty.send("fg\r");
@@ -179,7 +179,7 @@ fn program() {
             Err(error) => panic!("{error:?}"),
         }
     });
-    // Without a terminal, what runs tests could not tell that this one went well.
+    // Exits here: without a terminal the test harness could not print its result.
     std::process::exit(0);
 }
 
