@@ -1,4 +1,4 @@
-//! What is typed, what is printed, and what the exit codes mean.
+//! Command line: arguments, output and exit codes.
 
 use std::fs;
 use std::io::Write;
@@ -480,7 +480,7 @@ fn the_rows_around_one_are_ten_before_and_ten_after() {
     assert_eq!(around("#project.60"), (Some(50), Some(62), 13));
 }
 
-/// What is for the screen is not swallowed by a verb.
+/// A subcommand refuses options of the screen.
 #[test]
 fn what_is_asked_of_the_screen_stands_alone() {
     let newcomer = Newcomer::new();

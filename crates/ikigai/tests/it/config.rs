@@ -1,4 +1,4 @@
-//! What is set, who says so, and words for the shell.
+//! Settings, their origins, and shell completions.
 
 use std::fs;
 use std::process::Command;
@@ -82,7 +82,7 @@ fn every_setting_is_told_with_its_origin_and_without_secrets() {
     assert_eq!(refused.len(), 2);
 }
 
-/// What is printed is itself a configuration that says the same.
+/// The output of `ikigai config` is a configuration with the same settings.
 #[test]
 fn what_is_told_can_be_kept_as_a_file() {
     let newcomer = configured();

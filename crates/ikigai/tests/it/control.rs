@@ -124,7 +124,7 @@ fn what_dead_programs_left_is_removed_and_several_must_be_chosen_from() {
     );
 }
 
-/// 1,000 requests from 8 clients at once, beside garbage, half requests and far too long ones.
+/// 1,000 concurrent requests of 8 clients, with garbage, half requests and far too long ones.
 #[test]
 fn many_and_wrong_requests_leave_the_program_responsive_and_the_session_intact() {
     let newcomer = Newcomer::new();
@@ -363,7 +363,7 @@ fn a_second_screen_looks_on_live() {
     assert!(!left.contains('◐'), "nobody works any more: {left}");
 }
 
-/// One that ends by itself does so when nobody works, and gives its agents back to the next screen.
+/// `run` queues its message at the process that owns the agent, which answers it.
 #[test]
 fn run_hands_its_message_to_the_program_that_holds_the_agent() {
     let newcomer = Newcomer::new();
@@ -380,6 +380,7 @@ fn run_hands_its_message_to_the_program_that_holds_the_agent() {
     assert!(seen.contains("1. hello"), "it is answered there: {seen}");
 }
 
+/// A background process ends once idle, and gives running agents back to the next screen.
 #[test]
 fn a_program_in_the_background_ends_by_itself_or_gives_its_agents_back() {
     let newcomer = Newcomer::new();
@@ -427,7 +428,7 @@ fn the_script_of_the_page_drives_a_session() {
     assert!(ran.out.contains("\"turn_count\":2"), "{}", ran.out);
 }
 
-/// Enter runs what is typed as it is listed, though the list would spell it otherwise.
+/// Enter runs the typed text, though the completion list would spell it otherwise.
 #[test]
 fn a_pin_and_a_directory_are_typed_as_they_are_shown() {
     let newcomer = Newcomer::new();

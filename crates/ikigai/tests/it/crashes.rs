@@ -36,7 +36,7 @@ fn ended(child: Child) -> MockAnswer {
     said(child.wait_with_output().unwrap())
 }
 
-/// Law 1: of a running stream at most the last 250 ms are lost, of what was stored nothing.
+/// Law 1: a kill loses at most the last 250 ms of a running stream, and no stored row.
 #[test]
 fn a_killed_turn_is_settled_and_the_conversation_goes_on() {
     let newcomer = Newcomer::new();
@@ -157,8 +157,9 @@ fn a_second_process_is_told_who_holds_the_agent_and_may_read() {
     );
 }
 
-/// N5c N5d, law 6: a second process lists, watches, forks and mails an agent that another one works
-/// with, and cannot write to it; when that one is killed, one of those who want it has it at once.
+/// N5c N5d, law 6: a second process lists, watches, forks and mails a foreign agent.
+///
+/// It cannot write to the agent. Once the owner is killed, exactly one contender gets the lease.
 #[test]
 fn a_second_process_watches_forks_and_mails_and_takes_over_once() {
     let newcomer = Newcomer::new();

@@ -1,4 +1,4 @@
-//! The diagnostics log: there only if somebody asks for it, and without keys.
+//! The diagnostics log: written only on request, and without keys.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -142,7 +142,7 @@ fn bodies_and_headers_are_there_when_asked_for_and_keys_are_not() {
     }
 }
 
-/// A log that cannot be written stops nobody.
+/// An unwritable diagnostics log gives a warning and does not stop a turn.
 #[test]
 fn a_log_that_cannot_be_written_is_told_and_nothing_else() {
     let newcomer = Newcomer::new();

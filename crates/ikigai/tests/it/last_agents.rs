@@ -1,4 +1,4 @@
-//! Which agent a start shows, and with which settings.
+//! Agent and settings that a start shows.
 
 use rustix::process::Signal;
 

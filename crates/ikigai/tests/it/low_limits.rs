@@ -37,7 +37,7 @@ fn running_out_of_descriptors_is_an_error_and_no_panic() {
             let case = format!("{limit}: {arguments:?}: {said:?}");
             assert!(!said.err.contains("panicked"), "{case}");
             assert!(said.code.is_some_and(|code| code < 100), "{case}");
-            // Where no file can be opened, not even the program's libraries are loaded.
+            // If no file can be opened, not even the program's libraries load.
             let is_told = said.err.contains("error") || said.out.contains('✗');
             assert!(said.code == Some(0) || is_told, "{case}");
         }

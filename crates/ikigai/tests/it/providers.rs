@@ -207,7 +207,7 @@ fn what_would_be_sent_can_be_looked_at_without_a_key() {
     assert!(request.out.contains("a question"), "{}", request.out);
 }
 
-/// What is printed for a past turn in its provider's own dialect is what was sent, byte for byte.
+/// A past request is printed in its provider's dialect, byte for byte as it was sent.
 #[test]
 fn a_past_request_is_printed_as_it_was_sent() {
     let server = Server::start([whole("one"), whole("two")]);

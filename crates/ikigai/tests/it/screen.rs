@@ -24,7 +24,7 @@ fn wait_for_screen(pty: &mut Pty) {
     });
 }
 
-/// What of a screen has been left behind.
+/// Returns the terminal states that the screen did not restore.
 fn left_behind(pty: &Pty) -> Vec<&'static str> {
     let screen = pty.screen();
     let no_mouse = vt100::MouseProtocolMode::None;
@@ -64,7 +64,7 @@ fn every_way_out_gives_the_terminal_back() {
         let way = format!("{keys:?} {signal:?}, {ended}:\n{}", pty.text());
         assert_eq!(left_behind(&pty), NOTHING, "{way}");
         assert!(pty.text().contains("ikigai: "), "{way}");
-        // Whoever goes on with it in the background ends then.
+        // Ends the background process that continues the turn.
         newcomer.ikigai(&["ctl", "release"]);
     }
 }
@@ -209,7 +209,7 @@ fn an_idle_screen_writes_nothing() {
     pty.wait_for_text("●");
     pty.send("x");
     pty.wait_for_text("❯ x");
-    // What is read and told once after a turn may still come.
+    // Updates after the end of a turn may still arrive.
     while pty.listen(Duration::from_millis(500)) > 0 {}
 
     assert_eq!(pty.listen(Duration::from_secs(3)), 0, "{}", pty.text());

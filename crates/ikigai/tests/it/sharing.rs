@@ -16,7 +16,7 @@ fn a_conversation_goes_on_wherever_the_store_is_shared() {
     assert_eq!(first.code, Some(0), "{}", first.err);
     let listed = other.ikigai(&["agents", "--db", &url]);
     assert!(listed.out.contains("project"), "{}", listed.out);
-    // By the variable, as whoever has a password in it gives it.
+    // By the variable, as for a URL that contains a password.
     let mut again = other.command(&["run", "--agent", "project", "what did I say"]);
     let again = said(again.env("IKIGAI_DB", &url).output().unwrap());
     assert_eq!(again.code, Some(0), "{}", again.err);
@@ -95,7 +95,7 @@ fn a_store_is_copied_to_the_other_kind_and_back() {
         "the same counts and the same digest"
     );
     for store in [file, &url, back] {
-        // What saves the first start from reading all that was ever set.
+        // Snapshots spare the first start from reading all settings rows.
         let snapshots = one.ikigai(&["--db", store, "sql", "SELECT upto FROM paths"]);
         assert!(
             snapshots.out.lines().count() > 2,

@@ -8,7 +8,9 @@ use ikigai_testkit::server::{Script, Server};
 
 use crate::support::{Newcomer, PROGRAM};
 
-/// Makes a server the model, with limits of its own. Its window is known, so that it is not asked.
+/// Configures a server as the model, with these limits.
+///
+/// The window is configured too, so that the program does not query it.
 fn configure(newcomer: &Newcomer, url: &str, limits: &str) {
     let window = if limits.contains("context_window") {
         ""

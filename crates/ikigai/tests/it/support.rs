@@ -12,14 +12,14 @@ use tempfile::TempDir;
 /// The program.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_ikigai");
 
-/// Somebody who has just installed ikigai.
+/// Home directory of a new user, and the store.
 pub(crate) struct Newcomer {
     home: TempDir,
     /// The log, if it is not in the usual file.
     server: Option<LentDatabase>,
 }
 
-/// What a command printed, and how it ended.
+/// Output and exit code of a command.
 #[derive(Debug)]
 pub(crate) struct MockAnswer {
     pub(crate) out: String,
@@ -28,8 +28,9 @@ pub(crate) struct MockAnswer {
 }
 
 impl Newcomer {
-    /// One whose log is on the engine that this run of tests is for; the program is told by a
-    /// variable, and nothing else differs.
+    /// Creates a user whose log is on the store engine of this test run.
+    ///
+    /// An environment variable selects the store; nothing else differs.
     pub(crate) fn new() -> Self {
         let mut newcomer = Self::with_file();
         newcomer.server = (ChosenEngine::here() == ChosenEngine::Postgres).then(LentDatabase::take);

@@ -25,7 +25,7 @@ fn running(newcomer: &Newcomer, command: &str) -> Child {
         .unwrap();
     let mut err = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
-    // The call is told once it is stored; then the file appears, for which we wait by asking.
+    // The call is printed once it is stored; then poll for the file that it writes.
     err.read_line(&mut line).unwrap();
     while fs::read_to_string(newcomer.file("pid"))
         .unwrap_or_default()
@@ -41,7 +41,7 @@ fn running(newcomer: &Newcomer, command: &str) -> Child {
 fn lives(newcomer: &Newcomer) -> bool {
     let pid = fs::read_to_string(newcomer.file("pid")).unwrap();
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
-    // A zombie that nobody has reaped yet does nothing any more.
+    // A zombie counts as ended.
     !stat.is_empty() && !stat.contains(") Z ")
 }
 
@@ -131,7 +131,7 @@ fn an_interrupt_ends_everything_that_a_command_started() {
     assert!(log.contains("✗ interrupted by the user"), "{log}");
 }
 
-/// E16a, E16b: what was running when the program died is settled as unknown, and ended.
+/// E16a, E16b: a command that outlived its program is ended and settled as unknown.
 #[test]
 fn a_command_that_outlived_its_program_is_ended_and_told() {
     let newcomer = Newcomer::new();

@@ -1,11 +1,11 @@
-//! What a test demands of the last screen, the token cache and the requests.
+//! Assertions of a test about the last screen, the token cache and the requests.
 
 use ikigai_testkit::mock::Mock;
 use serde_json::Value;
 
 use super::play::Session;
 
-/// Says what is not as it should be.
+/// Checks all assertions of a test; the error describes the first failure.
 pub(super) fn judge(test: &Value, session: &Session, mock: &Mock) -> Result<(), String> {
     for wanted in entries(&test["assert"]) {
         screen(&wanted?, session)?;
@@ -27,7 +27,7 @@ pub(super) fn judge(test: &Value, session: &Session, mock: &Mock) -> Result<(), 
     Ok(())
 }
 
-/// One demand: its name, its value, and what else stands beside it.
+/// One assertion: its name, its value, and the entry that contains it.
 struct Wanted<'a> {
     name: &'a str,
     value: &'a Value,

@@ -1,5 +1,7 @@
-//! End-to-end tests as data: every file of `tests/e2e` is a session with the built program, driven
-//! over its control socket, with a model server of its own. `docs/testing.md` tells the format.
+//! End-to-end tests as data: every file of `tests/e2e` is one session.
+//!
+//! A session drives the built program over its control socket, with a separate model server.
+//! `docs/testing.md` describes the format.
 
 mod judge;
 mod play;
@@ -14,7 +16,7 @@ use std::thread;
 
 use serde_json::Value;
 
-/// How many sessions are played at the same time; most of them wait most of the time.
+/// Number of concurrent sessions; most of them wait most of the time.
 const AT_ONCE: usize = 4;
 
 /// Only files with this in their names are played.
@@ -33,7 +35,7 @@ fn every_session_of_the_end_to_end_tests_goes_as_written() {
                     let outcome = run(file);
                     let name = file.file_stem().unwrap().to_string_lossy();
                     let word = if outcome.is_ok() { "ok" } else { "FAILED" };
-                    // Not captured, so that it is told of each file whether it passed.
+                    // Not captured, so that the result of each file is printed.
                     let _ = writeln!(io::stdout(), "e2e {name} ... {word}");
                     if let Err(reason) = outcome {
                         failed.lock().unwrap().push(format!("{name}: {reason}"));

@@ -10,10 +10,10 @@ use super::judge;
 use super::program::Program;
 use crate::support::Newcomer;
 
-/// How long a text is waited for on the screen.
+/// Timeout of a wait for a text on the screen.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long the program is left alone between two looks at its screen.
+/// Interval between two reads of the screen.
 const BETWEEN_LOOKS_MS: u64 = 20;
 
 /// A session that is played.
@@ -64,8 +64,8 @@ impl Session {
         let url = mock.url();
         let directory = newcomer.home().join(".config/ikigai");
         std::fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
-        // A server that speaks Chat Completions has no variable of its own.
-        // What is summarised by itself would take answers that are meant for others.
+        // A server of the Chat dialect has no environment variable.
+        // Automatic summaries would consume answers meant for other requests.
         let config = format!("compact_at = 0\n[providers.compatible]\nbase_url = \"{url}\"\n");
         std::fs::write(directory.join("config.toml"), config).map_err(|e| e.to_string())?;
         let mut all: Vec<(String, String)> = [
@@ -174,7 +174,7 @@ impl Session {
         Ok(self.program()?.ask(&request)?["type"] == "idle")
     }
 
-    /// Looks again and again, and has the program itself tell the time between two looks.
+    /// Reads the screen repeatedly; between two reads the program itself waits until it is idle.
     fn wait_screen(&mut self, text: &str) -> Result<(), String> {
         let until = Instant::now() + PATIENCE;
         loop {

@@ -105,7 +105,7 @@ impl Drop for Program {
 pub(crate) fn ask(socket: &Path, line: &[u8]) -> Result<Value, String> {
     let mut stream = UnixStream::connect(socket).map_err(|error| format!("connect: {error}"))?;
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    // Whoever sends too much is answered before all of it was taken.
+    // A client that sends too much is answered before everything is read.
     let _ = stream
         .write_all(line)
         .and_then(|()| stream.write_all(b"\n"));

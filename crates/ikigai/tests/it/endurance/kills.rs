@@ -49,7 +49,7 @@ fn prompt(dice: &mut Dice, round: u64) -> String {
     }
 }
 
-/// Starts a turn and kills it after a while; returns what it had printed.
+/// Starts a turn and kills it after a while; returns its output.
 fn killed(newcomer: &Newcomer, prompt: &str, after: u64) -> String {
     let mut child = newcomer
         .command(&["run", "--json", "--approve", "all", prompt])

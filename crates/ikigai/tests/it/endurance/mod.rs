@@ -80,7 +80,7 @@ fn effects(newcomer: &Newcomer) -> std::path::PathBuf {
     newcomer.home().join("project/effects")
 }
 
-/// Reads a pipe to its end, beside the program.
+/// Reads a pipe to its end in a thread.
 fn read_beside(mut out: ChildStdout) -> JoinHandle<String> {
     thread::spawn(move || {
         let mut bytes = Vec::new();

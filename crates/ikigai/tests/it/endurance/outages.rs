@@ -51,7 +51,7 @@ fn a_turn_outlives_outages_of_its_store_and_loses_nothing() {
     ));
 }
 
-/// A turn during which the store goes away and comes back; returns what it printed.
+/// Runs a turn during which the store is away for a while; returns its output.
 fn through_outage(newcomer: &Newcomer, outage: &Outage, dice: &mut Dice, round: u64) -> String {
     let prompt = match dice.below(3) {
         0 => format!("hello {round}"),
