@@ -1,5 +1,5 @@
-//! The tools that deal with agents commit their effect and their result together, so that a store
-//! that fails leaves both or neither.
+//! Agent tools commit their effect and their result together. A store failure leaves both or
+//! neither.
 
 use ikigai_engine::{AgentJob, Outcome, Worker};
 use ikigai_providers::AnswerBlock;
@@ -13,7 +13,7 @@ fn full() -> StoreError {
     StoreError::Full("no room".into())
 }
 
-/// One of the tools, called once.
+/// Agent tool under test.
 #[derive(Clone, Copy, Debug)]
 enum Case {
     Fork,
@@ -34,7 +34,7 @@ impl Case {
         }
     }
 
-    /// Whether what the call is to do was done.
+    /// Returns true if the call had its effect.
     async fn is_done(self, world: &World) -> bool {
         let root = world.id_of("parser").await;
         let one = world.named("one").await;
@@ -49,7 +49,7 @@ impl Case {
         }
     }
 
-    /// Whether the call has its result.
+    /// Returns true if the call has its result.
     async fn is_answered(self, world: &World) -> bool {
         let root = world.id_of("parser").await;
         let before = usize::from(matches!(self, Self::Wait));
@@ -57,7 +57,7 @@ impl Case {
     }
 }
 
-/// A root whose model is about to make the call, a child of it, and mail that waits.
+/// Creates a root with a child, whose model will make the call.
 async fn about_to(case: Case) -> (World, Worker) {
     let world = World::new();
     let mut worker = world.root().await;
@@ -72,7 +72,7 @@ async fn about_to(case: Case) -> (World, Worker) {
     (world, worker)
 }
 
-/// All that the log tells, but for times and ids.
+/// Dumps agents, rows and mail without times and ids.
 async fn all_told(world: &World) -> Vec<String> {
     let mut told = Vec::new();
     let agents = world.log().agents(None).await.unwrap();
@@ -97,9 +97,8 @@ async fn all_told(world: &World) -> Vec<String> {
     told
 }
 
-/// E6: at whichever commit the store fails for good, the call has its effect and its result, or
-/// neither; at whichever it fails for a moment, or without saying what came of it, the effect and
-/// the result are there once.
+/// E6: after a permanent store failure at any commit, a call has both effect and result, or
+/// neither. After a temporary failure or a commit of unknown outcome, it has both exactly once.
 #[tokio::test(start_paused = true)]
 async fn agent_tools_commit_effect_with_result() {
     for case in CASES {
@@ -130,7 +129,8 @@ async fn agent_tools_commit_effect_with_result() {
     }
 }
 
-/// E6, N6a: the same when the store does not come back.
+/// E6, N6a: after a permanent store failure at any commit, a call has effect and result, or
+/// neither.
 #[tokio::test(start_paused = true)]
 async fn agent_tools_without_a_store_do_nothing() {
     for case in CASES {

@@ -1,4 +1,4 @@
-//! Forks: what children are told, what they start with, and whose rows are whose.
+//! Forks: prompts and initial state of children, and ownership of rows.
 
 use ikigai_core::Kind;
 use ikigai_core::data::{self, ForkContext, ForkData, UserData, UserOrigin};
@@ -13,8 +13,8 @@ use super::support::{calls, fork, see_out, typed, work};
 use crate::fakes::{Deed, call};
 use crate::support::World;
 
-/// D10a: a fork by the model names what the child remembers, or makes no agent; one by a person
-/// that does not say so means all of it.
+/// D10a: a fork by the model must state its context, or it creates no agent. A fork by the user
+/// inherits by default.
 #[tokio::test(start_paused = true)]
 async fn fork_context_choice_is_explicit() {
     let world = World::new();
@@ -44,7 +44,7 @@ async fn fork_context_choice_is_explicit() {
     }
 }
 
-/// S3-9: what a fork tells its child is the child's row, not the parent's.
+/// S3-9: the prompt of a fork is a row of the child, not of the parent.
 #[tokio::test(start_paused = true)]
 async fn the_prompt_of_a_fork_is_the_childs() {
     let world = World::new();
@@ -68,8 +68,8 @@ async fn the_prompt_of_a_fork_is_the_childs() {
     assert!(!said.contains(&"count the rows".to_owned()), "{said:?}");
 }
 
-/// N1a: a child forked in the middle of a response learns who it is by the result of the very call
-/// that made it, and that its parent's other calls are not its own.
+/// N1a: a child forked in the middle of a response learns its identity from the result of the fork
+/// call. Its log has no results of the parent's calls.
 #[tokio::test(start_paused = true)]
 async fn a_child_learns_who_it_is_by_the_call_that_made_it() {
     let (world, _) = World::with_fakes();
@@ -111,8 +111,8 @@ async fn a_child_learns_who_it_is_by_the_call_that_made_it() {
     assert_eq!(world.results(root).await.len(), 3, "the parent got its own");
 }
 
-/// E20: a child starts with its parent's settings and system prompt of now, also if it remembers
-/// less, but for those the fork itself names.
+/// E20: a child starts with its parent's current settings and system prompt. This holds for an
+/// older fork point; settings named by the fork override them.
 #[tokio::test(start_paused = true)]
 async fn a_child_forked_from_an_older_row_has_the_settings_of_now() {
     let world = World::new();
@@ -141,8 +141,8 @@ async fn a_child_forked_from_an_older_row_has_the_settings_of_now() {
     }
 }
 
-/// E8b: names are valid and unique among the living: what is taken is counted on, what nobody alive
-/// has is free again, and what cannot be a name is refused.
+/// E8b: names are valid and unique among living agents. A taken name gets a number, a dead agent's
+/// name is free again, and an invalid name is refused.
 #[tokio::test(start_paused = true)]
 async fn children_get_names_that_nobody_alive_has() {
     let world = World::new();
@@ -179,8 +179,8 @@ async fn children_get_names_that_nobody_alive_has() {
     assert_eq!(forks.count(), 4);
 }
 
-/// S3-6: the calls of an agent and their results are its own rows, also when nobody looks at it and
-/// another agent works meanwhile.
+/// S3-6: calls and results are rows of the agent that made them. This holds without a viewer and
+/// while another agent works.
 #[tokio::test(start_paused = true)]
 async fn calls_and_results_are_rows_of_the_agent_that_made_them() {
     let (world, _) = World::with_fakes();

@@ -1,4 +1,4 @@
-//! Kills: whose row tells of them, who is stopped, and who hears of it.
+//! Kills: owner of the row, stopped agents, and waits for them.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::support::{after, calls, fork, kill, send, typed, wait, work, work_and
 use crate::fakes::{Deed, Moment};
 use crate::support::World;
 
-/// Whom the kills in an agent's own log killed, and who asked for it.
+/// Returns target, killed agents and origin of each kill in an agent's log.
 async fn kills(world: &World, agent: AgentId) -> Vec<(AgentId, Vec<AgentId>, KilledBy)> {
     let rows = world.rows(agent).await.into_iter();
     let told = rows.filter(|row| row.kind.name() == "agent_killed");
@@ -25,8 +25,8 @@ async fn kills(world: &World, agent: AgentId) -> Vec<(AgentId, Vec<AgentId>, Kil
     .collect()
 }
 
-/// S3-11, S3-13: who gives a kill has it in its own log, for one alone and for a whole family, the
-/// model's and the user's alike.
+/// S3-11, S3-13: the killer's log has the row, for one agent and for a whole family. This holds for
+/// kills by the model and by the user.
 #[tokio::test(start_paused = true)]
 async fn agent_killed_owned_by_killer() {
     let world = World::new();
@@ -63,8 +63,8 @@ async fn agent_killed_owned_by_killer() {
     );
 }
 
-/// S3-12, D6: an agent that kills itself, or somebody above it, tells nobody any more: the parent of
-/// the topmost agent killed has the row.
+/// S3-12, D6: if an agent kills itself or an ancestor, the topmost killed agent's parent gets the
+/// row.
 #[tokio::test(start_paused = true)]
 async fn self_kill_row_owned_by_parent() {
     let world = World::new();
@@ -89,7 +89,7 @@ async fn self_kill_row_owned_by_parent() {
     let last = world.kinds(one).await.pop();
     assert_eq!(last.as_deref(), Some("interrupted"));
 
-    // Typed in a grandchild, against the one above it.
+    // The user types in a grandchild and kills its parent.
     typed(&mut worker, "/fork --name upper").await;
     let upper = world.named("upper").await;
     let mut above = world.engine.open(&upper).await.unwrap();
@@ -104,7 +104,7 @@ async fn self_kill_row_owned_by_parent() {
     assert!(kills(&world, upper.id).await.is_empty());
 }
 
-/// A root is killed by nobody, and the model kills nobody above itself.
+/// Roots cannot be killed, and the model cannot kill an ancestor.
 #[tokio::test(start_paused = true)]
 async fn roots_and_ancestors_are_not_killed() {
     let world = World::new();
@@ -140,8 +140,8 @@ async fn roots_and_ancestors_are_not_killed() {
     assert!(deep.iter().all(|result| !result.success), "{deep:?}");
 }
 
-/// A kill stops requests and tools of all the killed within the grace, mail to them bounces, and
-/// who waits for them is told at once.
+/// A kill stops requests and tools of all killed agents within the grace period. Mail to them
+/// bounces, and waits for them end at once.
 #[tokio::test(start_paused = true)]
 async fn a_kill_stops_a_whole_family_at_once() {
     let (world, diary) = World::with_fakes();
@@ -205,7 +205,7 @@ async fn a_kill_stops_a_whole_family_at_once() {
     assert_eq!(world.texts(two, "assistant").await, ["half a"]);
 }
 
-/// An agent that a front end drives is stopped like any other when somebody kills it.
+/// A kill stops an agent that a front end drives, too.
 #[tokio::test(start_paused = true)]
 async fn an_agent_driven_by_a_front_end_is_stopped_by_a_kill() {
     let world = World::new();
@@ -229,8 +229,8 @@ async fn an_agent_driven_by_a_front_end_is_stopped_by_a_kill() {
     assert_eq!(world.texts(one.id, "assistant").await, ["half"]);
 }
 
-/// N5c: a kill by another process stops the agent where it is held, front end or not, as soon as
-/// the log tells of it.
+/// N5c: a kill by another process stops the agent in the process that holds its lease. It takes
+/// effect as soon as that process reads the row.
 #[tokio::test(start_paused = true)]
 async fn a_kill_by_another_process_stops_the_holder() {
     let world = World::new();
@@ -267,7 +267,7 @@ async fn a_kill_by_another_process_stops_the_holder() {
     assert_eq!(world.kinds(one).await.pop().as_deref(), Some("interrupted"));
 }
 
-/// Whoever waits only for others to end before it leaves hears that it is killed.
+/// A kill interrupts an agent that only waits for its children to end.
 #[tokio::test(start_paused = true)]
 async fn a_kill_is_heard_while_children_are_seen_out() {
     let world = World::new();
@@ -290,7 +290,7 @@ async fn a_kill_is_heard_while_children_are_seen_out() {
     assert_eq!(left.unwrap(), Some(Stop::Interrupt(Cause::Kill)));
 }
 
-/// An answer that finds no room waits until there is some.
+/// An answer to an agent with a full queue waits for room.
 #[tokio::test]
 async fn an_answer_is_not_lost_when_much_is_said_before_it() {
     let world = World::new();
@@ -298,7 +298,7 @@ async fn an_answer_is_not_lost_when_much_is_said_before_it() {
     world.provider.will_to("long", [Step::Hang]);
     typed(&mut root, "/fork --fresh --name low long").await;
     let low = world.id_of("low").await;
-    // Nothing is heard before this task gives way.
+    // The agent reads nothing until this task yields.
     let say = || {
         world
             .engine

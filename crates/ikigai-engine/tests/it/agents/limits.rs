@@ -1,4 +1,4 @@
-//! Bounds on families of agents, and that they are said when hit.
+//! Limits on families of agents and on requests, and their messages.
 
 use ikigai_engine::{AgentJob, AgentLimits, Outcome, UiEvent};
 use ikigai_store::Status;
@@ -10,8 +10,8 @@ fn small(crowd: AgentLimits) -> World {
     World::new().equipped(move |engine| engine.with_crowd(crowd))
 }
 
-/// How deep, how many of one parent and how many of one root: the model and the user are told when
-/// there is no room, nothing is made, and a death makes room.
+/// Depth, children per parent and agents per root are limited. At a limit the fork fails with a
+/// message to model or user; a death makes room.
 #[tokio::test(start_paused = true)]
 async fn families_are_bounded_and_it_is_said() {
     let crowd = AgentLimits {
@@ -67,7 +67,7 @@ async fn families_are_bounded_and_it_is_said() {
     assert!(said.contains("\\\"severity\\\":\\\"warning\\\""), "{said}");
 }
 
-/// So many requests run at the same time and no more; who has to wait says so.
+/// The number of parallel requests is limited; an agent that waits shows a notice.
 #[tokio::test(start_paused = true)]
 async fn requests_are_bounded_and_it_is_said() {
     let crowd = AgentLimits {

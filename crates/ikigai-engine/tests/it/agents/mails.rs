@@ -11,14 +11,14 @@ use ikigai_testkit::Step;
 use super::support::{after, calls, fork, see_out, send, typed, wait, work, work_and_say};
 use crate::support::World;
 
-/// The row by which each mail of an agent was shown.
+/// Returns the row that consumed each mail of an agent.
 async fn shown_by(world: &World, agent: AgentId) -> Vec<Option<RowRef>> {
     let mail = world.log().mail(agent).await.unwrap().into_iter();
     mail.map(|mail| mail.shown_by).collect()
 }
 
-/// E10a: mail reaches the model only by the row that consumes it: the result of a wait, or a row of
-/// origin mail when the next turn begins.
+/// E10a: mail reaches the model only by the row that consumes it. That is the result of a wait, or
+/// a row of origin mail at the start of a turn.
 #[tokio::test(start_paused = true)]
 async fn mail_is_shown_by_the_row_that_consumes_it() {
     let world = World::new();
@@ -54,7 +54,7 @@ async fn mail_is_shown_by_the_row_that_consumes_it() {
     assert!(told.iter().all(|(_, state)| *state == MailState::Delivered));
 }
 
-/// E10b: `/wait` shows how others are and what they sent, and leaves their mail where it is.
+/// E10b: `/wait` shows the states and mail of other agents without consuming the mail.
 #[tokio::test(start_paused = true)]
 async fn wait_command_does_not_consume_mail() {
     let world = World::new();
@@ -118,8 +118,8 @@ async fn mail_of_agents_is_delivered_once_or_bounces() {
     );
 }
 
-/// E10d: mail to an idle agent starts no turn, whoever sends it, but for `--wake`, which also wakes
-/// one of this process without disturbing what it does.
+/// E10d: mail to an idle agent starts no turn, from any sender, except with `--wake`. Waking an
+/// agent of this process interrupts nothing.
 #[tokio::test(start_paused = true)]
 async fn mail_starts_no_turn() {
     let world = World::new();
@@ -161,7 +161,7 @@ async fn mail_starts_no_turn() {
     assert!(!world.kinds(one).await.contains(&"interrupted".to_owned()));
 }
 
-/// E10d: waking an agent that is in the middle of a turn does not end that turn.
+/// E10d: waking a busy agent does not end its turn.
 #[tokio::test(start_paused = true)]
 async fn waking_an_agent_at_work_leaves_its_turn_alone() {
     let world = World::new();
@@ -184,8 +184,8 @@ async fn waking_an_agent_at_work_leaves_its_turn_alone() {
     assert_eq!(world.texts(one, "assistant").await, ["done", "heard"]);
 }
 
-/// E10e: when the last of the children that the model forked is done, one turn of their parent
-/// begins with all their mail.
+/// E10e: the end of the last child that the model forked starts one turn of the parent. That turn
+/// gets the mail of all children.
 #[tokio::test(start_paused = true)]
 async fn last_child_done_starts_one_turn() {
     let world = World::new();
@@ -214,7 +214,7 @@ async fn last_child_done_starts_one_turn() {
     assert_eq!(world.provider.requests().len(), 5);
 }
 
-/// What the user says while an agent waits for its children is answered at once, not after them.
+/// A message to an agent that waits for its children is answered at once.
 #[tokio::test(start_paused = true)]
 async fn a_message_meanwhile_is_not_kept_until_the_children_are_done() {
     let world = World::new();
@@ -245,8 +245,8 @@ async fn a_message_meanwhile_is_not_kept_until_the_children_are_done() {
     );
 }
 
-/// A panic in one agent's task is its own affair: its log says so, its parent hears of it, whoever
-/// looks on is told, and the others go on.
+/// A panic in one agent's task leaves the other agents running. Its log has an error row, its
+/// parent gets mail, and observers get an event.
 #[tokio::test(start_paused = true)]
 async fn a_panic_in_one_agent_is_contained_recorded_and_reported() {
     let world = World::new();

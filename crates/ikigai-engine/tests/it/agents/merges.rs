@@ -1,4 +1,4 @@
-//! Merging: what children came to, once, in their parent's conversation.
+//! Merges: results of children enter their parent's conversation once.
 
 use ikigai_engine::{FrontEnd, MergeOf, Outcome, USER_REQUESTS, UiEvent};
 use ikigai_testkit::Step;
@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use super::support::{see_out, typed, work};
 use crate::support::World;
 
-/// What the last command printed.
+/// Returns the output of the last command.
 fn output(told: &[UiEvent]) -> String {
     let mut rows = told.iter().rev().filter_map(|update| match update {
         UiEvent::Stored(row) if row.kind.name() == "command" => crate::support::printed_in(row),

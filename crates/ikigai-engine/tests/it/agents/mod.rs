@@ -1,4 +1,4 @@
-//! Agents as processes: forks, kills, mail and waits, as models and people use them.
+//! Agents as processes: forks, kills, mail and waits, by models and users.
 
 mod effects;
 mod forks;

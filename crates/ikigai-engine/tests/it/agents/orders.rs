@@ -1,5 +1,5 @@
-//! Mail, waits and kills in many orders: whatever comes first, no mail is lost or shown twice, no
-//! wait outlives its deadline, and each tells the truth.
+//! Mail, waits and kills in many random orders. No mail is lost or shown twice, no wait exceeds its
+//! deadline, and each reports true states.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -18,14 +18,14 @@ use crate::support::World;
 
 const NAMES: [&str; 4] = ["ada", "bob", "cyd", "dan"];
 
-/// How many orders are tried, and how many if there is time.
+/// Number of orders in the short and in the long profile.
 const ORDERS: u32 = 150;
 const MANY_ORDERS: u32 = 5000;
 
-/// Longer than anything takes.
+/// Timeout of one order.
 const LATEST: Duration = Duration::from_hours(1);
 
-/// What is drawn for one order.
+/// Random source of one order.
 struct Dice(IdSource);
 
 impl Dice {
@@ -37,7 +37,7 @@ impl Dice {
         NAMES[usize::try_from(self.below(4)).unwrap()]
     }
 
-    /// A call of one of the tools; texts are told apart by `text`.
+    /// Draws a call of an agent tool; `text` makes messages distinct.
     fn call(&self, text: &str) -> AnswerBlock {
         match self.below(10) {
             0 => kill(self.name()),
@@ -49,7 +49,7 @@ impl Dice {
         }
     }
 
-    /// A few answers with calls, then the last words.
+    /// Draws a few answers with calls, then a final text.
     fn script(&self, who: &str) -> Vec<Vec<Step>> {
         let pause = || Step::Sleep(Duration::from_secs(self.below(4)));
         let mut answers = Vec::new();
@@ -64,10 +64,10 @@ impl Dice {
     }
 }
 
-/// When each row was told of.
+/// Times at which rows were reported.
 type Times = Arc<Mutex<HashMap<RowRef, Instant>>>;
 
-/// A world after one order.
+/// State of a world after one order.
 struct After {
     world: World,
     agents: Vec<AgentRecord>,
@@ -145,7 +145,7 @@ impl After {
         self.agents.iter().find(|agent| agent.id == id).unwrap()
     }
 
-    /// All results of a tool with their rows and calls.
+    /// Returns all results of a tool with their rows and calls.
     fn results(&self, of: AgentId, tool: &str) -> Vec<(&Row, ToolCallData, ToolResultData)> {
         let rows = &self.rows[&of];
         let results = rows.iter().filter(|row| row.kind.name() == "tool_result");
@@ -159,7 +159,7 @@ impl After {
             .collect()
     }
 
-    /// How often a text was shown to an agent by its own rows, its own calls aside.
+    /// Counts occurrences of a text in an agent's `user` rows and results.
     fn shown(&self, to: AgentId, text: &str) -> usize {
         let rows = self.rows[&to].iter();
         rows.map(|row| match row.kind.name() {
@@ -189,7 +189,7 @@ impl After {
                 MailState::Withdrawn => panic!("nobody takes {mail:?} back"),
             }
         }
-        // First in, first out, of one sender to one receiver.
+        // Mail from one sender to one receiver stays in order.
         for one in &self.mail {
             let later = self
                 .mail
@@ -202,7 +202,7 @@ impl After {
                 }
             }
         }
-        // What was said to be sent was sent, once.
+        // A successful `send` created one mail, a failed one none.
         for agent in &self.agents {
             for (_, call, result) in self.results(agent.id, "send") {
                 let arguments: serde_json::Value =
@@ -240,7 +240,7 @@ impl After {
         }
     }
 
-    /// What a wait said of an agent is true.
+    /// Checks that the state a wait reported for an agent is true.
     fn check_word(&self, name: &str, output: &str, ended: Instant, is_late: bool) {
         let prefix = format!("{name}: ");
         let Some(word) = output.lines().find_map(|line| line.strip_prefix(&prefix)) else {
@@ -265,7 +265,7 @@ impl After {
         }
     }
 
-    /// All that is left is at rest: nobody is busy, and no call is open.
+    /// Checks that no call is open and dead agents have ended their turns.
     async fn check_rest(&self) {
         for agent in &self.agents {
             let kinds = self.world.kinds(agent.id).await;
@@ -287,7 +287,7 @@ impl After {
     }
 }
 
-/// Checks what came of an order, and counts what was seen in it.
+/// Runs and checks one order; counts the mail and wait states seen.
 async fn check_order(seed: u64, happened: &mut HashMap<String, usize>) {
     let after = after_order(seed).await;
     after.check_mail();
@@ -310,21 +310,21 @@ async fn check_order(seed: u64, happened: &mut HashMap<String, usize>) {
     }
 }
 
-/// E10a, E10c: whatever the order in which agents send, wait, end and are killed, each mail is shown
-/// once by the row that consumed it, waits, or bounced with its receiver; no wait outlives its
-/// deadline; what it says of each agent is true.
+/// E10a, E10c: mail and waits are correct for any order of sends, waits, ends and kills. Each mail
+/// is shown once by the row that consumed it, is queued, or has bounced with its receiver. No wait
+/// exceeds its deadline, and the states that it reports are true.
 #[test]
 fn prop_mail_waits_and_kills_hold_in_any_order() {
     let mut seen = HashMap::new();
     for seed in 0..u64::from(cases(ORDERS, MANY_ORDERS)) {
-        // One each: what still waits when an order is over goes with it, and gives its log back.
+        // A runtime per order: dropping it ends leftover tasks, which release their log.
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .start_paused(true)
             .build();
         runtime.unwrap().block_on(check_order(seed, &mut seen));
     }
-    // The orders are worth something only if all of it happens.
+    // The orders must cover all cases.
     for what in [
         "Delivered",
         "Bounced",

@@ -1,4 +1,4 @@
-//! Several processes on one log: who takes agents over, and what those without the lease can do.
+//! Several processes on one log: takeovers, and operations without the lease.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::support::{after, calls, fork, see_out, send, typed, wait, work, work_and_say};
 use crate::support::World;
 
-/// Whether nobody holds an agent.
+/// Returns true if no process holds the agent's lease.
 async fn is_free(world: &World, name: &str) -> bool {
     let third = world.beside();
     match third.engine.open(&world.named(name).await).await {
@@ -24,8 +24,8 @@ async fn is_free(world: &World, name: &str) -> bool {
     }
 }
 
-/// E9f: reading takes no lease, and an agent that is worked with takes none but its own: what a
-/// process that died left of others stays as it is until somebody is told to resume it.
+/// E9f: reading takes no lease, and working with an agent takes only its own lease. Other agents of
+/// a dead process stay as they are until `/resume`.
 #[tokio::test(start_paused = true)]
 async fn only_supervisors_take_over_agents() {
     let world = World::new();
@@ -62,8 +62,8 @@ async fn only_supervisors_take_over_agents() {
     assert_eq!(second.texts(one, "assistant").await, ["at last"]);
 }
 
-/// N5c: a process without an agent's lease reads it and sends it mail, which the holder takes in;
-/// it cannot write to it.
+/// N5c: a process without an agent's lease can read it and send it mail, but not write its rows.
+/// The holder delivers the mail.
 #[tokio::test(start_paused = true)]
 async fn another_process_reads_and_mails_and_does_not_write() {
     let world = World::new();
@@ -79,7 +79,7 @@ async fn another_process_reads_and_mails_and_does_not_write() {
     let writing = async {
         tokio::time::sleep(Duration::from_secs(5)).await;
         let mut stranger = other.engine.create_root("/other", "/other").await.unwrap();
-        // Writing to another family is asked about otherwise.
+        // Otherwise a send to another family needs approval.
         stranger.approve_for_now(Approve::All).await.unwrap();
         let refused = other.engine.open(&other.named("parser").await).await;
         assert!(
@@ -106,8 +106,8 @@ async fn another_process_reads_and_mails_and_does_not_write() {
     assert_eq!(states.collect::<Vec<_>>(), [MailState::Delivered; 2]);
 }
 
-/// N5c N5d: a process without an agent's lease forks it and follows its rows, each once and in
-/// order; the holder goes on undisturbed.
+/// N5c N5d: a process without an agent's lease can fork it and follow its rows. It gets each row
+/// once and in order; the holder is not disturbed.
 #[tokio::test(start_paused = true)]
 async fn a_held_agent_is_forked_and_followed() {
     let world = World::new();
@@ -169,7 +169,7 @@ async fn a_held_agent_is_forked_and_followed() {
     assert_ne!(holds(one), holds(world.named("parser").await));
 }
 
-/// A process that dies stores nothing, and whoever waits for its agents hears of it all the same.
+/// A wait for an agent ends when the agent's process dies, though that stores no row.
 #[tokio::test(start_paused = true)]
 async fn a_wait_ends_when_the_process_of_whom_it_waits_for_has_died() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! Agent tools go through the same decision as all others.
+//! Agent tools are judged like all other tools.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::support::{calls, fork, kill, send, wait};
 use crate::fakes::{Diary, call};
 use crate::support::{TestJob, World, attended, dies_after, say};
 
-/// The columns of the table.
+/// Columns of the table.
 const MODES: [Approve; 4] = [Approve::Read, Approve::Ask, Approve::Edits, Approve::All];
 
 fn answering(answer: Answer) -> impl FnMut(&UiEvent) -> Vec<UserRequest> + Send {
@@ -29,7 +29,7 @@ fn answering(answer: Answer) -> impl FnMut(&UiEvent) -> Vec<UserRequest> + Send 
     }
 }
 
-/// Has a model make a call; returns whether the user was asked, how it ended, and its output.
+/// Lets the model make a call; returns if it was asked about, its verdict and output.
 async fn make(
     world: &World,
     worker: &mut Worker,
@@ -63,7 +63,7 @@ async fn child_of(world: &World, parent: AgentId, name: &str) -> AgentId {
     id
 }
 
-/// A root `parser` with a child `kin`, and another root with a child `stranger`.
+/// Creates a root `parser` with a child `kin`, and another root with a child `stranger`.
 async fn two_families(world: &World, settings: &Settings) -> Worker {
     let mut other = world.engine.create_root("/other", "/other").await.unwrap();
     world.provider.will_say("noted");
@@ -82,7 +82,7 @@ fn in_mode(mode: Approve) -> Settings {
     }
 }
 
-/// The call that a row of the table describes.
+/// Returns the call that a row of the table describes.
 fn described(tool: &str, what: &str) -> AnswerBlock {
     match (tool, what) {
         ("fork", "") => fork("scout", "look around"),
@@ -101,7 +101,7 @@ fn described(tool: &str, what: &str) -> AnswerBlock {
     }
 }
 
-/// Every cell of the table in `docs/permissions.md` about agent tools.
+/// Checks every cell about agent tools in `docs/permissions.md`.
 #[tokio::test(start_paused = true)]
 async fn every_cell_about_agent_tools_is_what_happens() {
     let mut checked = 0;
@@ -137,7 +137,7 @@ async fn every_cell_about_agent_tools_is_what_happens() {
     assert_eq!(checked, 8);
 }
 
-/// A refusal of the configuration counts for agent tools, in every mode.
+/// A refusal in the configuration applies to agent tools in every mode.
 #[tokio::test(start_paused = true)]
 async fn a_refusal_of_the_configuration_counts_for_agent_tools() {
     let refusals = [

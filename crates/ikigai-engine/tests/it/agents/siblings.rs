@@ -11,7 +11,7 @@ use super::support::typed;
 use crate::fakes::{Deed, calling};
 use crate::support::World;
 
-/// Nothing in this test takes as long, unless it never comes.
+/// Timeout for each event.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 async fn next(told: &mut UnboundedReceiver<UiEvent>) -> UiEvent {

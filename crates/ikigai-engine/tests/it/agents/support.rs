@@ -1,4 +1,4 @@
-//! Calls of the tools that deal with agents, and looking at what came of them.
+//! Builders of agent tool calls, and readers of their outcomes.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ use tokio::sync::mpsc;
 use crate::fakes::call;
 use crate::support::World;
 
-/// An answer that makes these calls and says nothing.
+/// Returns an answer of these calls without text.
 pub(super) fn calls(calls: impl IntoIterator<Item = AnswerBlock>) -> [Step; 1] {
     [Step::FinishWith(calls.into_iter().collect())]
 }
 
-/// Forks a child that knows nothing but its prompt.
+/// Returns a call that forks a fresh child.
 pub(super) fn fork(name: &str, prompt: &str) -> AnswerBlock {
     let arguments = json!({ "name": name, "prompt": prompt, "context": "fresh" });
     call("fork", &arguments)
@@ -34,13 +34,13 @@ pub(super) fn send(to: &str, message: &str) -> AnswerBlock {
     call("send", &json!({ "to": to, "message": message }))
 }
 
-/// Waits so many seconds for these agents, or for the next mail of anybody.
+/// Returns a call that waits for these agents, or for any mail if there are none.
 pub(super) fn wait(seconds: u64, agents: &[&str]) -> AnswerBlock {
     let arguments = json!({ "timeout": seconds, "from_agents": agents });
     call("wait", &arguments)
 }
 
-/// Silence, then these words.
+/// Returns an answer that comes after a pause.
 pub(super) fn after(seconds: u64, text: &str) -> [Step; 3] {
     [
         Step::Sleep(Duration::from_secs(seconds)),
@@ -49,7 +49,7 @@ pub(super) fn after(seconds: u64, text: &str) -> [Step; 3] {
     ]
 }
 
-/// Has an agent do something, says what comes of `intents` meanwhile, and returns what was told.
+/// Runs a job, sends `requests` when they resolve, and returns the events.
 pub(super) async fn work_and_say(
     worker: &mut Worker,
     job: AgentJob,
@@ -72,14 +72,14 @@ pub(super) async fn work_and_say(
     (outcome, told)
 }
 
-/// Says something to an agent and lets it and its children work to their end.
+/// Sends a message and waits until the agent and its children are done.
 pub(super) async fn work(worker: &mut Worker, text: &str) -> Outcome {
     let job = AgentJob::Say(text.to_owned());
     let (outcome, _) = work_and_say(worker, job, std::future::pending()).await;
     outcome.unwrap()
 }
 
-/// Types a line, and lets what it starts go on beside.
+/// Types a line and returns its events; agents that it starts keep running.
 pub(super) async fn typed(worker: &mut Worker, line: &str) -> Vec<UiEvent> {
     let (_sender, mut receiver) = mpsc::channel(USER_REQUESTS);
     let mut told = Vec::new();
@@ -89,7 +89,7 @@ pub(super) async fn typed(worker: &mut Worker, line: &str) -> Vec<UiEvent> {
     told
 }
 
-/// Waits for what lines started.
+/// Waits for the agents that lines started.
 pub(super) async fn see_out(worker: &mut Worker) {
     let (_sender, mut receiver) = mpsc::channel(USER_REQUESTS);
     let mut tell = |_| {};
@@ -110,25 +110,25 @@ impl World {
         self.named(name).await.id
     }
 
-    /// Names of all agents, with their status.
+    /// Returns the names of all agents with their status.
     pub(super) async fn census(&self) -> Vec<(String, Status)> {
         let agents = self.log().agents(None).await.unwrap().into_iter();
         agents.map(|agent| (agent.name, agent.status)).collect()
     }
 
-    /// What was sent to an agent, and what became of it.
+    /// Returns the mail of an agent with its state.
     pub(super) async fn mail_of(&self, agent: AgentId) -> Vec<(String, MailState)> {
         let mail = self.log().mail(agent).await.unwrap().into_iter();
         mail.map(|mail| (mail.text, mail.state)).collect()
     }
 
-    /// The outputs of an agent's calls, in the order in which they came.
+    /// Returns the outputs of an agent's calls, in the order of the results.
     pub(super) async fn outputs(&self, agent: AgentId) -> Vec<String> {
         let results = self.results(agent).await.into_iter();
         results.map(|result| result.output).collect()
     }
 
-    /// The texts of an agent's rows of a kind.
+    /// Returns the texts of an agent's rows of a kind.
     pub(super) async fn texts(&self, agent: AgentId, kind: &str) -> Vec<String> {
         let rows = self.rows(agent).await.into_iter();
         let of_kind = rows.filter(|row| row.kind.name() == kind);

@@ -1,5 +1,5 @@
-//! Whole trees, lived and replayed: an agent that never stopped and one that is read from its log
-//! are the same, whatever was done to it and to those around it.
+//! Whole trees, live and replayed: a live agent equals the one restored from its log, after any
+//! operations on the tree.
 
 use ikigai_core::AgentId;
 use ikigai_engine::Worker;
@@ -12,12 +12,12 @@ use super::support::{calls, kill, send, typed, wait, work};
 use crate::fakes::call;
 use crate::support::World;
 
-/// How many walks through how many steps.
+/// Number of walks in the short and the long profile, and steps per walk.
 const WALKS: u32 = 12;
 const MANY_WALKS: u32 = 400;
 const STEPS: usize = 24;
 
-/// One process with all its agents at hand.
+/// Random walk: one process that holds all agents.
 struct Walk {
     world: World,
     workers: Vec<Worker>,
@@ -41,13 +41,13 @@ impl Walk {
         usize::try_from(self.dice.bits() % 1_000_000).unwrap() % most
     }
 
-    /// Something that was not said before.
+    /// Returns a new distinct text.
     fn words(&mut self) -> String {
         self.said += 1;
         format!("words {}", self.said)
     }
 
-    /// The name of somebody, alive or not.
+    /// Draws the name of an agent, alive or dead.
     async fn anybody(&self) -> String {
         let agents = self.world.log().agents(None).await.unwrap();
         agents[self.below(agents.len())].name.clone()
@@ -59,7 +59,7 @@ impl Walk {
         call("fork", &json!({ "prompt": prompt, "context": context }))
     }
 
-    /// What the model calls.
+    /// Draws a call of an agent tool.
     async fn call(&mut self) -> AnswerBlock {
         match self.below(5) {
             0 => self.fork(),
@@ -72,7 +72,7 @@ impl Walk {
         }
     }
 
-    /// A line that somebody types.
+    /// Draws a line for the user to type.
     async fn line(&mut self) -> String {
         let words = self.words();
         match self.below(14) {
@@ -122,7 +122,7 @@ impl Walk {
         format!("{name:?}: {done}")
     }
 
-    /// More answers than anybody asks for in a step.
+    /// Scripts more answers than a step needs.
     fn answers(&mut self) {
         for _ in 0..12 {
             let words = self.words();
@@ -136,7 +136,7 @@ impl Walk {
         work(&mut self.workers[who], &words).await;
     }
 
-    /// Takes in who was made, once it has ended its work, and lets go who died.
+    /// Waits for running children, opens new agents and releases dead ones.
     async fn gather(&mut self) {
         for worker in &mut self.workers {
             super::support::see_out(worker).await;
@@ -164,12 +164,12 @@ impl Walk {
         }
     }
 
-    /// Each agent that has heard all is what its log tells.
+    /// Checks that each up-to-date live agent equals its replay.
     async fn check(&self, history: &[String]) {
         for worker in &self.workers {
             let id = worker.agent().state.agent();
             let mut replayed = Agent::restore(self.world.log(), id).await.unwrap();
-            // What others told it without its lease is heard before its next row.
+            // It has not read lease-free rows of others yet; it will before its next row.
             if replayed.state.head() != worker.agent().state.head() {
                 continue;
             }
@@ -182,7 +182,7 @@ impl Walk {
         }
     }
 
-    /// Everybody hears what they were told meanwhile.
+    /// Makes all agents read the lease-free rows of others.
     async fn hear_all(&mut self) {
         for worker in &mut self.workers {
             typed(worker, "/mark").await;
@@ -190,8 +190,8 @@ impl Walk {
     }
 }
 
-/// D11a: for any series of forks, mail, kills, waits and commands over a whole tree, each living
-/// agent equals the one that is replayed from the log at that moment.
+/// D11a: after any series of forks, mail, kills, waits and commands, each live agent equals its
+/// replay from the log.
 #[tokio::test(start_paused = true)]
 async fn prop_live_trees_equal_replayed_ones() {
     let mut most = 0;

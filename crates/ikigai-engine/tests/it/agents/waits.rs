@@ -1,4 +1,4 @@
-//! Waits: what they return, when they end, and what becomes of them in a restart.
+//! Waits: results, deadlines and restarts.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use super::support::{after, calls, fork, kill, typed, wait, work, work_and_say};
 use crate::support::World;
 
-/// The truth about each agent: it sent something, has nothing to say, is dead, or still works; the
-/// wait ends when the last of them is known, or at its deadline.
+/// A wait reports for each agent that it sent mail, is idle, is dead or still runs. It ends when
+/// all are done, or at its deadline.
 #[tokio::test(start_paused = true)]
 async fn a_fan_in_tells_the_truth_of_each() {
     let world = World::new();
@@ -50,7 +50,7 @@ async fn a_fan_in_tells_the_truth_of_each() {
     assert_eq!(begun.elapsed().as_secs(), 50);
 }
 
-/// A wait for the next mail ends at its deadline, and not before.
+/// A wait for the next mail ends at its deadline if none arrives.
 #[tokio::test(start_paused = true)]
 async fn a_wait_ends_at_its_deadline() {
     let world = World::new();
@@ -62,18 +62,17 @@ async fn a_wait_ends_at_its_deadline() {
 
     work(&mut worker, "go").await;
 
-    // The deadline counts from the call's row, and each row takes the log's clock a little further.
+    // The deadline counts from the call's row, and each row advances the log's clock a little.
     let took = begun.elapsed().as_millis();
     assert!((29_900..=30_000).contains(&took), "{took} ms");
     assert_eq!(world.outputs(root).await, ["no message within 30 s"]);
 }
 
-/// E9c: after a crash a wait whose mail is there, or whose deadline has passed, is answered; any
-/// other stays open, goes on for what is left when the turn is resumed, and is closed by a new
-/// message.
+/// E9c: after a crash a wait with mail or a passed deadline gets its result; others stay open. A
+/// resumed turn waits for the remaining time; a new message closes the wait.
 #[tokio::test(start_paused = true)]
 async fn open_wait_resumes_with_what_is_left() {
-    /// A world that died five seconds into a wait of sixty.
+    /// Creates a world restarted after a crash five seconds into a 60 s wait.
     async fn died() -> World {
         let world = World::new();
         let mut worker = world.root().await;
@@ -83,14 +82,14 @@ async fn open_wait_resumes_with_what_is_left() {
         let ended = tokio::time::timeout(Duration::from_secs(5), work).await;
         assert!(ended.is_err(), "it waits");
         let restarted = world.restarted();
-        // The clock of the log goes on from where the first process left it.
+        // The clock of the log continues where the first process stopped.
         restarted
             .clock
             .set(world.clock.now().after(Duration::from_secs(5)));
         restarted
     }
 
-    // What is left of it.
+    // The resumed wait takes the remaining time.
     let world = died().await;
     let mut worker = world.reopened().await;
     let root = worker.agent().state.agent();
@@ -107,17 +106,17 @@ async fn open_wait_resumes_with_what_is_left() {
     let left = begun.elapsed().as_secs();
     assert!((54..=55).contains(&left), "{left} s");
 
-    // Its deadline has passed.
+    // The deadline has passed.
     let world = died().await;
     world.clock.advance(Duration::from_secs(100));
     let worker = world.reopened().await;
     let root = worker.agent().state.agent();
     assert_eq!(world.outputs(root).await, ["no message within 60 s"]);
 
-    // Its mail is there.
+    // The mail has arrived.
     let world = died().await;
     let mut other = world.engine.create_root("/other", "/other").await.unwrap();
-    // Writing to another family is asked about otherwise.
+    // Otherwise a send to another family needs approval.
     other.approve_for_now(Approve::All).await.unwrap();
     world
         .provider
@@ -128,7 +127,7 @@ async fn open_wait_resumes_with_what_is_left() {
     let root = worker.agent().state.agent();
     assert_eq!(world.outputs(root).await, ["received from other:\nnews"]);
 
-    // The user says something else.
+    // The user sends another message.
     let world = died().await;
     let mut worker = world.reopened().await;
     let root = worker.agent().state.agent();
@@ -139,7 +138,7 @@ async fn open_wait_resumes_with_what_is_left() {
     assert_eq!(results[0].verdict, Verdict::Interrupted);
 }
 
-/// Waits of one answer go on side by side: each ends when its own agents are done.
+/// Waits of one answer run in parallel: each ends when its agents are done.
 #[tokio::test(start_paused = true)]
 async fn waits_go_on_side_by_side() {
     let world = World::new();
@@ -170,8 +169,7 @@ async fn waits_go_on_side_by_side() {
     assert_eq!(begun.elapsed().as_secs(), 50);
 }
 
-/// Answers that come word by word wake nobody who waits: what is read does not follow how much is
-/// streamed.
+/// Streaming answers of children do not wake a waiting parent: reads do not grow with the stream.
 #[tokio::test(start_paused = true)]
 async fn streaming_children_cost_a_waiting_parent_no_reading() {
     const CHILDREN: usize = 20;
@@ -202,12 +200,12 @@ async fn streaming_children_cost_a_waiting_parent_no_reading() {
         commits > (CHILDREN * WORDS / 2) as u64,
         "words were stored as they came: {commits}"
     );
-    // Twenty for each child to open, answer and report, and one look at a time at the log.
+    // About twenty reads per child to open, answer and report, and polls of the log.
     assert!(reads < 2 * commits, "{reads} reads while {commits} commits");
 }
 
-/// E9c: a fan-in over children that were stopped with it stays open, and `/resume all` goes on with
-/// them and with it: it is answered with what they say then.
+/// E9c: a wait for children that a crash stopped, too, stays open. `/resume all` continues the
+/// children and the wait, which returns their answers.
 #[tokio::test(start_paused = true)]
 async fn a_fan_in_outlasts_a_restart_together_with_its_children() {
     let world = World::new();
@@ -228,7 +226,7 @@ async fn a_fan_in_outlasts_a_restart_together_with_its_children() {
         .set(world.clock.now().after(Duration::from_secs(5)));
     restarted.provider.forget_script();
     let one = restarted.named("one").await;
-    // A process that is gone holds it no more.
+    // The dead process no longer holds its lease.
     let child = restarted.engine.open(&one).await.unwrap();
     child.release().await.unwrap();
     let mut worker = restarted.reopened().await;
