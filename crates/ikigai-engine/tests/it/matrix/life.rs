@@ -1,4 +1,4 @@
-//! One life of a process: it is started on a directory, does an errand and is killed at a point.
+//! One life of a process: it starts in a directory, runs a job and is killed at a point.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -29,31 +29,31 @@ use super::restart::place_of;
 use super::scenario::{NOTES, OTHER, Scenario, tools};
 use crate::support::OWN_KEY;
 
-/// A life that has not ended by then never will.
+/// Timeout of a life.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What a process is started for.
+/// Job of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AgentJob {
-    /// To make the agent and say something to it.
+    /// Create the agent and send it a message.
     Say,
-    /// To take the agent over, no more.
+    /// Only take the agent over.
     Open,
-    /// To take it over and go on with its turn.
+    /// Take it over and resume its turn.
     Resume,
-    /// To take it over and repeat its turn.
+    /// Take it over and repeat its turn.
     Retry,
 }
 
 impl AgentJob {
-    /// The one of this name.
+    /// Returns the job of this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         let all = [Self::Say, Self::Open, Self::Resume, Self::Retry];
         all.into_iter().find(|one| format!("{one:?}") == name)
     }
 }
 
-/// What a process does, and where it dies: at the nth passing of a point.
+/// Job of a process, and its end: the nth passing of a crash point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Life {
     pub(crate) job: AgentJob,
@@ -61,7 +61,7 @@ pub(crate) struct Life {
     pub(crate) nth: usize,
 }
 
-/// What a life told before it ended.
+/// Output and exit status of a life.
 #[derive(Debug)]
 pub(crate) struct Told {
     lines: Vec<String>,
@@ -69,19 +69,19 @@ pub(crate) struct Told {
 }
 
 impl Life {
-    /// One that ends at the first passing of a point.
+    /// Creates a life that ends at the first passing of a point.
     pub(crate) const fn until(job: AgentJob, point: CrashPoint) -> Self {
         let (point, nth) = (Some(point), 1);
         Self { job, point, nth }
     }
 
-    /// One that ends by itself.
+    /// Creates a life that ends by itself.
     pub(crate) const fn whole(job: AgentJob) -> Self {
         let (point, nth) = (None, 1);
         Self { job, point, nth }
     }
 
-    /// Lives it in a process of its own, and demands that it was killed where it was to be.
+    /// Runs the life in a new process and asserts that it was killed at its point.
     pub(crate) fn live(self, directory: &Path, scenario: Scenario) -> Told {
         let told = self.play(directory, scenario);
         if let Some(point) = self.point {
@@ -92,7 +92,7 @@ impl Life {
         told
     }
 
-    /// Lives it in a process of its own, however that ends.
+    /// Runs the life in a new process, with any end.
     pub(crate) fn play(self, directory: &Path, scenario: Scenario) -> Told {
         let mut points = CrashPoint::ALL.iter();
         let index = points.position(|point| Some(*point) == self.point);
@@ -116,27 +116,27 @@ impl Told {
         self.lines.iter().filter_map(of_word)
     }
 
-    /// The rows that a front end was told are stored.
+    /// Returns the rows that the front end saw as stored.
     pub(crate) fn stored(&self) -> Vec<&str> {
         self.all("stored").collect()
     }
 
-    /// The messages that a front end was told are queued.
+    /// Returns the messages that the front end saw as queued.
     pub(crate) fn queued(&self) -> Vec<&str> {
         self.all("queued").collect()
     }
 
-    /// The points that were passed, in their order.
+    /// Returns the passed crash points, in order.
     pub(crate) fn passed(&self) -> Vec<&str> {
         self.all("passed").collect()
     }
 
-    /// What its requests said, if it ended by itself.
+    /// Returns the texts of its requests, if it ended by itself.
     pub(crate) fn asked(&self) -> Vec<&str> {
         self.all("asked").collect()
     }
 
-    /// The newest row before the turn.
+    /// Returns the newest row before the turn.
     pub(crate) fn begun_after(&self) -> Option<Seq> {
         let seq = self.all("begins").next()?;
         Some(Seq(seq.parse().unwrap()))
@@ -147,7 +147,7 @@ impl Told {
     }
 }
 
-/// What a request says in words that do not depend on ids, without notes on crashes.
+/// Formats a request without ids and without notes on crashes.
 pub(crate) fn said_in(request: &Request) -> String {
     let blocks = request.messages.iter().flat_map(|message| {
         let role = message.role;
@@ -162,13 +162,13 @@ pub(crate) fn said_in(request: &Request) -> String {
     format!("{:?}", said.collect::<Vec<_>>())
 }
 
-/// A row as one process tells it to another.
+/// Formats a row for comparison between processes.
 pub(crate) fn spelled(row: &Row) -> String {
     let (kind, content, data) = (row.kind.name(), &row.content, &row.data);
     format!("{} {kind} {content:?} {data:?}", row.at.seq)
 }
 
-/// An environment that kills its process.
+/// Environment that kills its process at a crash point.
 struct Mortal {
     point: Option<CrashPoint>,
     left: AtomicUsize,
@@ -177,7 +177,7 @@ struct Mortal {
     goes_on_at: CrashPoint,
 }
 
-/// The real world of the user who granted what the killed process did.
+/// System environment with the grant key of the killed process.
 struct SameUser;
 
 impl Environment for SameUser {
@@ -223,7 +223,7 @@ impl Environment for Mortal {
     }
 }
 
-/// What a process works with.
+/// Store, model and engine of a process.
 pub(crate) struct World {
     pub(crate) store: Arc<dyn Log>,
     pub(crate) provider: ScriptedProvider,
@@ -232,7 +232,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// The world of a process that lives on.
+    /// Creates the world of a process that is not killed.
     pub(crate) fn new(directory: &Path, scenario: Scenario) -> Self {
         let provider = scenario.provider();
         let mut world = Self::with(directory, provider, Arc::new(SameUser)).unwrap();
@@ -266,12 +266,12 @@ impl World {
         self.directory.to_str().unwrap()
     }
 
-    /// The only agent.
+    /// Returns the agent that was used last in the directory.
     pub(crate) async fn agent(&self) -> AgentRecord {
         self.engine.latest(self.place()).await.unwrap().unwrap()
     }
 
-    /// All its rows.
+    /// Returns all rows of an agent.
     pub(crate) async fn rows(&self, agent: AgentId) -> Vec<Row> {
         let query = PageQuery {
             span: Span::new(agent, Seq(1), Seq(10_000)),
@@ -281,7 +281,7 @@ impl World {
         self.store.page(query).await.unwrap()
     }
 
-    /// Makes the other agent.
+    /// Creates the other agent.
     async fn make_other(&self, root: AgentId) {
         let wish = ForkWish {
             name: Some(OTHER.to_owned()),
@@ -295,7 +295,7 @@ impl World {
         other.release().await.unwrap();
     }
 
-    /// Makes the agent, sets what its tools may do unasked, and says what was said before.
+    /// Creates the agent, sets its approval mode and runs the turns of the prologue.
     async fn begin(&self, scenario: Scenario) -> Worker {
         let place = self.place();
         let mut worker = self.engine.create_root(place, place).await.unwrap();
@@ -338,7 +338,7 @@ impl World {
     }
 }
 
-/// What an agent is asked to do.
+/// Step of an agent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Go<'a> {
     Say(&'a str),
@@ -346,7 +346,7 @@ pub(crate) enum Go<'a> {
     Retry,
 }
 
-/// Has an agent do something, with the scenario's front end; tells what that is told.
+/// Runs a step with the scenario's front end and prints stored and queued events.
 pub(crate) async fn go(
     worker: &mut Worker,
     scenario: Scenario,
@@ -371,7 +371,7 @@ pub(crate) async fn go(
     }
 }
 
-/// The part of every process that is killed.
+/// Entry point of each started process.
 #[test]
 #[ignore = "a part that another test starts"]
 fn plays_a_life() {
@@ -425,13 +425,13 @@ fn plays_a_life() {
         .expect("a life ends");
 }
 
-/// Takes the agent over from a process that was killed. What that one had just forked holds its
-/// lock until it is another program, so that it cannot be missed; a matter of microseconds.
+/// Takes the agent over from a killed process. A child process that it had just forked holds its
+/// lock until `exec`, so this retries for microseconds.
 pub(crate) async fn take_over(world: &World) -> Worker {
     take_over_one(world, &world.agent().await).await
 }
 
-/// The same of any agent.
+/// Takes any agent over from a killed process.
 pub(crate) async fn take_over_one(world: &World, agent: &AgentRecord) -> Worker {
     let until = Instant::now() + PATIENCE;
     loop {

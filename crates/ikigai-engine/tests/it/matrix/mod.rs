@@ -1,5 +1,5 @@
-//! The crash matrix: a process is killed at every step of a turn, and another one starts on what
-//! it left, in one real file or on a real server.
+//! The crash matrix: kills a process at every step of a turn and starts another one. The log is a
+//! real file or on a real server.
 
 mod life;
 mod restart;
@@ -20,10 +20,10 @@ use restart::{Ground, Restart, is};
 use scenario::Scenario;
 use table::{Case, Then};
 
-/// Of so many cases one is tried on a server in the short profile: starting there takes longer.
+/// The short profile runs one in this many cases on a server, where starting takes longer.
 const SHARED_STEP: usize = 8;
 
-/// Lives lives on a new ground, one after another.
+/// Runs lives on a new ground, one after another.
 fn live(scenario: Scenario, lives: &[Life]) -> (Ground, Vec<Told>) {
     let ground = Ground::new();
     let told = live_on(&ground, scenario, lives);
@@ -35,14 +35,14 @@ fn live_on(ground: &Ground, scenario: Scenario, lives: &[Life]) -> Vec<Told> {
     told.collect()
 }
 
-/// Every effect happened at most once.
+/// Returns true if every effect happened at most once.
 fn is_each_once(effects: &[String]) -> bool {
     let different: BTreeSet<_> = effects.iter().collect();
     different.len() == effects.len()
 }
 
-/// Laws 1, 3 and 7: a process that is killed at any point of a turn loses nothing that it had
-/// told, leaves a history that every provider takes and no process, and does nothing twice.
+/// Laws 1, 3 and 7: a process killed at any point of a turn loses nothing that it had reported. It
+/// leaves a history that every provider accepts and no processes, and nothing happens twice.
 #[tokio::test]
 async fn a_process_killed_at_any_point_is_followed_by_one_that_knows_all() {
     for case in table::cases() {
@@ -50,8 +50,8 @@ async fn a_process_killed_at_any_point_is_followed_by_one_that_knows_all() {
     }
 }
 
-/// The same with the log on a server. The short profile takes some of the cases, now these and now
-/// those.
+/// The same holds with the log on a server. The short profile runs a subset that varies by process
+/// id.
 #[test]
 fn a_process_killed_at_any_point_leaves_a_shared_log_whole() {
     let database = Database::fresh();
@@ -102,8 +102,8 @@ fn the_matrix_kills_at_every_point() {
     }
 }
 
-/// The long profile kills at each passing of each point in each scenario, then again while what
-/// was left is settled; the short one at one passing of each.
+/// A process killed at any passing of a point, and again at settlement, loses nothing. The long
+/// profile tries each passing in each scenario, the short one only one per scenario.
 #[tokio::test]
 async fn a_process_killed_at_any_passing_is_followed_by_one_that_knows_all() {
     for scenario in Scenario::ALL {
@@ -115,7 +115,7 @@ async fn a_process_killed_at_any_passing_is_followed_by_one_that_knows_all() {
             let again = Life::until(AgentJob::Open, CrashPoint::BeforeSettlementStored);
             let ground = Ground::new();
             let mut told = vec![life.live(ground.path(), scenario)];
-            // There is not always something to settle.
+            // Some turns need no settlement; that life then ends by itself.
             told.push(again.play(ground.path(), scenario));
 
             let mut restart = Restart::on(&ground, scenario, &told).await;
@@ -126,8 +126,8 @@ async fn a_process_killed_at_any_passing_is_followed_by_one_that_knows_all() {
     }
 }
 
-/// E2d: wherever a process is killed while context rows are written, the next one sends the request
-/// that an unbroken process would have sent.
+/// E2d: after a kill at any point around a context row, the next process sends the request of an
+/// unbroken process.
 #[tokio::test]
 async fn a_process_killed_at_a_context_row_is_followed_by_the_same_request() {
     let scenarios = [
@@ -170,7 +170,7 @@ async fn a_process_killed_at_a_context_row_is_followed_by_the_same_request() {
     }
 }
 
-/// Every place where a process can be killed in a scenario.
+/// Returns a life for each passing of a point in a scenario.
 fn passings(scenario: Scenario) -> Vec<Life> {
     let ground = Ground::new();
     let told = Life::whole(AgentJob::Say).play(ground.path(), scenario);
@@ -190,14 +190,14 @@ fn passings(scenario: Scenario) -> Vec<Life> {
     lives
 }
 
-/// What the calls of a turn were answered at settlement.
+/// Returns the results that settlement added.
 fn results(restart: &Restart) -> Vec<ToolResultData> {
     let rows = restart.settled.iter();
     let results = rows.filter(|row| is(row, Kind::ToolResult));
     results.map(|row| data::read(row.data.as_deref())).collect()
 }
 
-/// E9a: after a crash every unfinished turn is settled, and nothing is sent or run by itself.
+/// E9a: after a crash every unfinished turn is settled, and nothing is sent or run unasked.
 #[tokio::test]
 async fn restart_settles_and_sends_nothing() {
     let stages = [
@@ -221,8 +221,8 @@ async fn restart_settles_and_sends_nothing() {
     }
 }
 
-/// E16a: a call is journalled before it starts, a read-only one is not; at settlement the former
-/// is of unknown outcome, every other one was interrupted, and none is run again by itself.
+/// E16a: a call is journalled before it starts, except a read-only one. Settlement gives journalled
+/// calls the verdict unknown, others interrupted, and runs none again.
 #[tokio::test]
 async fn journalled_call_is_settled_as_unknown() {
     let journalled = Life::until(AgentJob::Say, CrashPoint::AfterCallJournalled);
@@ -247,8 +247,8 @@ async fn journalled_call_is_settled_as_unknown() {
     assert_eq!(ground.effects(), effects, "nothing was run again");
 }
 
-/// E16b: whatever carries the cookie of a run is ended at settlement, also what left the session
-/// of its call, and the result says what was found.
+/// E16b: settlement ends all processes with the cookie of a run, also those outside its session.
+/// The result states how many there were.
 #[tokio::test]
 async fn settlement_ends_cookie_processes() {
     let ground = Ground::new();

@@ -1,4 +1,4 @@
-//! What must hold when a process was killed and another one starts on the same file.
+//! Checks after a process was killed and another one started on the same log.
 
 use std::fs;
 use std::path::Path;
@@ -29,15 +29,15 @@ const DIALECTS: [(&str, Check); 4] = [
     ("gemini", wire::gemini::check),
 ];
 
-/// A directory in which processes live and die. None of them outlives it.
+/// Working directory of processes; dropping it kills those still running.
 pub(crate) struct Ground {
     directory: TempDir,
 }
 
-/// The file in it that tells the address of the log, if that is on a server.
+/// File with the address of a log on a server.
 const ADDRESS: &str = "address";
 
-/// Where the log of a ground is.
+/// Returns the location of a ground's log.
 pub(crate) fn place_of(directory: &Path) -> String {
     let file = || directory.join("log.db").to_str().unwrap().to_owned();
     fs::read_to_string(directory.join(ADDRESS)).unwrap_or_else(|_| file())
@@ -49,7 +49,7 @@ impl Ground {
         Self { directory }
     }
 
-    /// One whose log is on a server.
+    /// Creates a ground with its log on a server.
     pub(crate) fn shared(url: &str) -> Self {
         let ground = Self::new();
         fs::write(ground.path().join(ADDRESS), url).unwrap();
@@ -60,13 +60,13 @@ impl Ground {
         self.directory.path()
     }
 
-    /// The lines that effects left.
+    /// Returns the lines that effects appended.
     pub(crate) fn effects(&self) -> Vec<String> {
         let text = fs::read_to_string(self.path().join(EFFECTS)).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 
-    /// The living processes that work in it: whatever a call started begins there.
+    /// Returns the running processes in this directory, where all calls start.
     pub(crate) fn living(&self) -> Vec<i32> {
         let numbers = fs::read_dir("/proc").unwrap().flatten();
         let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -87,20 +87,20 @@ impl Drop for Ground {
     }
 }
 
-/// What was found on the ground, and what the next process made of it.
+/// State after a restart: rows found and rows that settlement added.
 pub(crate) struct Restart {
     pub(crate) world: World,
     pub(crate) worker: Worker,
     scenario: Scenario,
-    /// The rows of the turn that were there.
+    /// Rows of the turn before the restart.
     pub(crate) found: Vec<Row>,
-    /// The rows that were added when the agent was taken over.
+    /// Rows that settlement added.
     pub(crate) settled: Vec<Row>,
     queued: Vec<String>,
 }
 
 impl Restart {
-    /// Starts on the ground on which `lives` were lived, and checks what holds whatever happened.
+    /// Takes the agent over after `lives` and checks all invariants.
     pub(crate) async fn on(ground: &Ground, scenario: Scenario, lives: &[Told]) -> Self {
         let world = World::new(ground.path(), scenario);
         let agent = world.agent().await.id;
@@ -121,7 +121,7 @@ impl Restart {
         }
         let runs = world.store.open_runs(agent).await.unwrap();
 
-        // Whoever resumes all takes those over who are waited for.
+        // `/resume all` takes over the children that a wait is for.
         let agents = world.store.agents(None).await.unwrap();
         let is_child = |other: &&AgentRecord| other.parent.is_some();
         for child in agents.iter().filter(is_child) {
@@ -165,7 +165,7 @@ impl Restart {
         restart
     }
 
-    /// E6: what was done to other agents is so if, and only if, the result says so.
+    /// E6: checks that effects on other agents exist if and only if their results do.
     async fn is_whole(&self) {
         let store = &self.world.store;
         let rows = self.found.iter().chain(&self.settled);
@@ -209,8 +209,8 @@ impl Restart {
         self.worker.agent().state.agent()
     }
 
-    /// Goes on with the turn, and says whether there was one to go on with; if not, says something
-    /// else. Either way it is answered.
+    /// Resumes the turn, or sends a message if there is none; returns true if resumed. The model
+    /// answers in both cases.
     pub(crate) async fn go_on(&mut self) -> bool {
         for _ in 0..3 {
             self.world.provider.will_say("done");
@@ -242,7 +242,7 @@ impl Restart {
         resumed
     }
 
-    /// The agent as it is read from the log.
+    /// Restores the agent from the log.
     async fn restored(&self) -> Agent {
         let store = &*self.world.store;
         let mut agent = Agent::restore(store, self.agent()).await.unwrap();
@@ -251,7 +251,7 @@ impl Restart {
         agent
     }
 
-    /// Every provider takes what is there, as it is and with another message.
+    /// Checks that every dialect accepts the history, as it is and with another message.
     async fn is_sendable(&self, is_unanswered: bool) {
         let mut agent = self.restored().await;
         for (dialect, check) in DIALECTS {
@@ -277,7 +277,7 @@ impl Restart {
     }
 }
 
-/// What a front end was told of is in the log, as it was told.
+/// Checks that rows reported as stored are in the log, unchanged.
 fn are_there(told: &Told, rows: &[Row]) {
     let rows: Vec<_> = rows.iter().map(spelled).collect();
     for stored in told.stored() {
@@ -304,7 +304,7 @@ fn encoded(agent: &Agent, dialect: &str) -> Option<Value> {
     }))
 }
 
-/// N2c E16a: what whoever takes the agent over must add to what is there.
+/// N2c E16a: returns the rows that settlement must add.
 fn settlement(
     scenario: Scenario,
     found: &[Row],
@@ -325,7 +325,7 @@ fn settlement(
         if runs.iter().any(|run| run.call == call) {
             rows.push("tool_result:unknown");
         } else if scenario == Scenario::Wait && is_wait(found, call) {
-            // Its mail is there, or nobody whom it could wait for; any other stays open.
+            // A wait with mail is answered, one without a child is refused, others stay open.
             let forked = found.iter().any(|row| is(row, Kind::Fork));
             match (forked, mailed) {
                 (false, _) => rows.push("tool_result:refused"),
@@ -358,7 +358,7 @@ fn is_unfinished(found: &[Row]) -> bool {
     })
 }
 
-/// The calls since the newest message that have no result.
+/// Returns the calls since the newest message that have no result.
 fn open_calls(found: &[Row]) -> Vec<RowRef> {
     let since = found.iter().rposition(|row| is(row, Kind::User));
     let since = &found[since.unwrap_or(0)..];
@@ -376,7 +376,7 @@ pub(crate) fn is(row: &Row, kind: Kind) -> bool {
     row.kind.read_as() == Some(kind)
 }
 
-/// Rows in few words: their kinds, and what tells rows of a kind apart.
+/// Formats rows as words: kind, and verdict, cause or command.
 fn shape(rows: &[Row]) -> String {
     let words: Vec<_> = rows.iter().map(word).collect();
     words.join(" ")

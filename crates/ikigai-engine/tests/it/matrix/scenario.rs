@@ -1,4 +1,4 @@
-//! Turns in which a process is killed, each short, and together with every step that there is.
+//! Short turns in which a process is killed; together they cover every step.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -19,70 +19,70 @@ use ikigai_tools::process::ChildEnvironment;
 use ikigai_tools::{BadArguments, Output, Place, Prepared, Run, Tool, Touches};
 use serde_json::{Value, json};
 
-/// The file to which every effect of a scenario appends a line, so that they can be counted.
+/// File to which each effect appends a line, so that effects can be counted.
 pub(crate) const EFFECTS: &str = "effects";
 
-/// A file that can be read.
+/// File for the read call.
 pub(crate) const NOTES: &str = "notes.txt";
 
-/// What the model says before the draft of [`Scenario::Text`] is stored.
+/// Text of the model in the draft of [`Scenario::Text`].
 pub(crate) const SAID: &str = "Once upon a time ";
 
-/// The other agent of a scenario, which does nothing.
+/// Name of the other, idle agent.
 pub(crate) const OTHER: &str = "other";
 
-/// The child of a scenario in which one is forked.
+/// Name of the forked child.
 const CHILD: &str = "child";
 
-/// What it is told first.
+/// Prompt of the child.
 pub(crate) const BEGIN: &str = "begin";
 
-/// The summary that the model writes.
+/// Summary that the model writes.
 pub(crate) const SUMMARY: &str = "Goal: do it. State: the first calls were made.";
 
-/// What is said while it is at work.
+/// Message to a busy agent.
 pub(crate) const ALSO: &str = "also this";
 
-/// A turn.
+/// Turn in which a process is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scenario {
-    /// The model only talks, and for long enough that a draft is stored.
+    /// The model answers with text, long enough for a stored draft.
     Text,
-    /// It calls one tool, with an effect.
+    /// The model calls one tool, with an effect.
     Call,
-    /// It calls several, some of them side by side; the first only reads.
+    /// The model calls several tools, some in parallel; the first only reads.
     Parallel,
-    /// Its call prints more than a row holds.
+    /// The call prints more than a row holds.
     Blob,
-    /// Its call must be allowed by somebody.
+    /// The call needs approval.
     Question,
-    /// Its call cannot be run.
+    /// The call has invalid arguments.
     Refused,
-    /// Something is said to it while it is at work.
+    /// The user sends a message while the model answers.
     Queue,
-    /// It is stopped while a call runs.
+    /// The user interrupts a running call.
     Stop,
-    /// It may not be asked again after its call.
+    /// The turn's limit allows no request after the call.
     Limit,
-    /// What was said before is too much for it.
+    /// The earlier conversation exceeds the window.
     Cut,
-    /// Its calls print so much that older outputs are shortened.
+    /// The calls print so much that older outputs are elided.
     Elide,
-    /// Its calls are so long that they are summarised before it goes on.
+    /// The calls are so long that they are summarised inside the turn.
     InnerSummary,
-    /// The same without summaries, so that they are cut.
+    /// The calls are as long, and are cut for lack of summaries.
     InnerCut,
-    /// It forks a child.
+    /// The model forks a child.
     Fork,
-    /// It kills another agent.
+    /// The model kills another agent.
     Kill,
-    /// It sends mail to another agent.
+    /// The model sends mail to another agent.
     Send,
-    /// It forks a child and waits for what that says last.
+    /// The model forks a child and waits for it.
     Wait,
-    /// What was said before is summarised beside it.
+    /// The earlier conversation is summarised in parallel with the turn.
     Summary,
-    /// Its call kills ikigai and runs on, with a second process that left its session.
+    /// The call kills ikigai and keeps running, with a second process outside its session.
     Murder,
 }
 
@@ -109,17 +109,17 @@ impl Scenario {
         Self::Murder,
     ];
 
-    /// Its name, to be told to another process.
+    /// Returns the scenario's name, which is passed to another process.
     pub(crate) fn name(self) -> String {
         format!("{self:?}")
     }
 
-    /// The one of this name.
+    /// Returns the scenario of this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.name() == name)
     }
 
-    /// A model for it.
+    /// Returns the model of the scenario.
     pub(crate) fn provider(self) -> ScriptedProvider {
         match self {
             Self::Cut | Self::Summary => ScriptedProvider::with_window(16_000),
@@ -130,7 +130,7 @@ impl Scenario {
         }
     }
 
-    /// What is said and answered before the turn in which the process is killed.
+    /// Returns the messages before the turn in which the process is killed.
     pub(crate) fn prologue(self) -> Vec<String> {
         match self {
             Self::Cut | Self::Summary => vec!["word ".repeat(3_000); 2],
@@ -138,7 +138,7 @@ impl Scenario {
         }
     }
 
-    /// What is asked of the agent in that turn.
+    /// Returns the message that starts that turn.
     pub(crate) fn message(self) -> String {
         match self {
             Self::Cut => "do it ".repeat(5_200),
@@ -146,7 +146,7 @@ impl Scenario {
         }
     }
 
-    /// What the model answers in the turn, request by request.
+    /// Scripts the model's answers of the turn.
     pub(crate) fn answers(self, provider: &ScriptedProvider) {
         let say = |text: &str| Step::Say(text.to_owned());
         match self {
@@ -180,7 +180,7 @@ impl Scenario {
         provider.will_say("done");
     }
 
-    /// Whether there is another agent, which does nothing.
+    /// Returns true if the scenario has another, idle agent.
     pub(crate) fn has_other(self) -> bool {
         matches!(self, Self::Kill | Self::Send)
     }
@@ -212,7 +212,7 @@ impl Scenario {
         [shall()].into_iter().chain(calls).collect()
     }
 
-    /// What its tools may do unasked.
+    /// Returns the approval mode.
     pub(crate) fn approve(self) -> Approve {
         if self == Self::Question {
             Approve::Ask
@@ -221,7 +221,7 @@ impl Scenario {
         }
     }
 
-    /// What its turn may use up.
+    /// Returns the limits of the turn.
     pub(crate) fn limits(self) -> Limits {
         let requests = if self == Self::Limit { 1 } else { 10 };
         Limits {
@@ -230,7 +230,7 @@ impl Scenario {
         }
     }
 
-    /// When its conversation is summarised.
+    /// Returns the percentage of the window at which summaries start.
     pub(crate) fn summaries_at(self) -> Option<u64> {
         match self {
             Self::Summary => Some(25),
@@ -240,7 +240,7 @@ impl Scenario {
         }
     }
 
-    /// At which point the model, which waits there, goes on.
+    /// Returns the crash point at which the waiting model continues.
     pub(crate) fn goes_on_at(self) -> CrashPoint {
         match self {
             Self::Queue => CrashPoint::AfterMessageQueued,
@@ -248,7 +248,7 @@ impl Scenario {
         }
     }
 
-    /// What the front end says when it is told something.
+    /// Returns the front end's reaction to an event.
     pub(crate) fn reply(self, update: &UiEvent) -> Option<UserRequest> {
         match (self, update) {
             (_, UiEvent::Question(question)) => Some(UserRequest::Answer {
@@ -292,7 +292,7 @@ fn call(name: &str, arguments: &Value) -> AnswerBlock {
     }
 }
 
-/// Built-in tools, and one that appends a line without a process and in nobody's way.
+/// Returns built-in tools and one that appends a line without a process or conflicts.
 pub(crate) fn tools() -> Vec<Arc<dyn Tool>> {
     let mut tools: Vec<Arc<dyn Tool>> = vec![Arc::new(Append)];
     tools.extend(builtin::all(ChildEnvironment::default()));
@@ -324,7 +324,7 @@ impl Tool for Append {
         let subject = line.clone();
         Ok(Prepared {
             class: EffectClass::Write,
-            // Lines that are appended whole do not meet.
+            // Appends of whole lines do not conflict.
             touches: Touches::writing([place.workdir.join(&line)]),
             shown: line.clone(),
             pattern: subject.clone(),

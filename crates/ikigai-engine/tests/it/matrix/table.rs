@@ -1,36 +1,36 @@
-//! Where processes are killed, and what must be found and made of it.
+//! Table of crash points with the expected rows and outcomes.
 
 use super::life::{AgentJob, Life};
 use super::scenario::Scenario;
 
-/// One or more lives on one ground, each killed, and what the next process finds and does.
+/// Killed lives on one ground, and the expectations on the next process.
 #[derive(Debug)]
 pub(crate) struct Case {
     pub(crate) scenario: Scenario,
     pub(crate) lives: Vec<Life>,
-    /// The rows of the turn that are there.
+    /// Rows of the turn before the restart.
     pub(crate) found: String,
-    /// The rows that whoever takes the agent over adds.
+    /// Rows that settlement adds.
     pub(crate) settled: String,
-    /// How often effects happened; none if that is a matter of chance.
+    /// Number of effects; `None` if it depends on timing.
     pub(crate) effects: Option<usize>,
-    /// What going on does.
+    /// Effect of a resume.
     pub(crate) then: Then,
 }
 
-/// What going on does.
+/// Effect of a resume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Then {
-    /// There is nothing to go on with.
+    /// There is no turn to resume.
     Nothing,
-    /// The turn is finished; no effect happens again.
+    /// The turn ends; no effect happens again.
     Resumes,
-    /// The turn is finished, and what waited for an answer is asked again and happens.
+    /// The call that awaited approval is asked about again and runs; the turn ends.
     Happens,
 }
 
-/// Scenario | lives | rows found | rows settled | effects | what going on does. Every point is the
-/// end of some life. `called` is written for `user assistant tool_call usage`, `calls` for the same
+/// Scenario | lives | rows found | rows settled | effects | effect of a resume. Every point is the
+/// end of some life. `called` stands for `user assistant tool_call usage`, `calls` for the same
 /// with four calls, `result` for `tool_result`, `crash` for `interrupted:crash`.
 const CASES: &str = "
 Text     | Say before the message is stored    |                       |                             | 0 | Nothing
@@ -92,7 +92,7 @@ Call     | Say before the result is stored, Retry after the retry is stored     
 Question | Say before the permission is stored, Resume before the permission is stored | called crash command:resume | crash | 0 | Happens
 ";
 
-/// All of them.
+/// Parses all cases.
 pub(crate) fn cases() -> Vec<Case> {
     CASES.trim().lines().map(case).collect()
 }
