@@ -1,5 +1,5 @@
-//! What many agents cost: forked one after the other from a long history and from a short one, and
-//! answering all at once.
+//! Costs of many agents: forked in sequence from a long and a short history, and answering in
+//! parallel.
 //!
 //!     cargo bench -p ikigai-engine --bench agents
 #![expect(
@@ -17,14 +17,14 @@ use ikigai_testkit::stores::{Sample, SampleEngine, StoredSample};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 
-/// How many children are forked, and over how many of them a median is taken.
+/// Number of forked children, and of those in each median.
 const FORKS: usize = 500;
 const PART: usize = 100;
 
-/// How many agents answer at once.
+/// Number of agents that answer in parallel.
 const AT_ONCE: usize = 100;
 
-/// Room for all of them.
+/// Limits with room for all agents.
 const CROWD: AgentLimits = AgentLimits {
     depth: 8,
     children: 1000,
@@ -32,8 +32,8 @@ const CROWD: AgentLimits = AgentLimits {
     requests: 16,
 };
 
-/// What a fork may take more at 10⁶ rows than at 10³, the last part of them more than the first,
-/// and what an agent that has answered may keep in memory.
+/// Limits: time ratio of forks, and memory per agent after its answer. The ratio applies to 10⁶
+/// rows against 10³, and to the last forks against the first.
 const MOST_RATIO: f64 = 1.5;
 const MOST_KB: usize = 256;
 
@@ -56,7 +56,7 @@ fn main() {
     });
 }
 
-/// What many forks of one agent took.
+/// Median times of the first and last forks of one agent.
 struct Forks {
     first: Duration,
     last: Duration,
@@ -91,7 +91,7 @@ async fn forks(sample: Sample) -> Forks {
     forks
 }
 
-/// Agents that answer at the same time, while somebody else asks for something.
+/// Measures agents that answer in parallel, and the latency of another query meanwhile.
 async fn at_once() {
     let kept = Sample::THOUSAND.copy(SampleEngine::Sqlite, "agents");
     let (engine, mut worker) = open(&kept).await;
@@ -143,7 +143,7 @@ async fn line(worker: &mut Worker, line: &str) {
     worker.line(line, &mut desk).await.unwrap();
 }
 
-/// Waits until all that were started have answered.
+/// Waits until all started agents have answered.
 async fn settle(worker: &mut Worker) {
     let (_sender, mut receiver) = mpsc::channel(USER_REQUESTS);
     let mut tell = |_| {};
@@ -151,7 +151,7 @@ async fn settle(worker: &mut Worker) {
     worker.see_children_out(&mut desk).await.unwrap();
 }
 
-/// All rows of all agents.
+/// Counts the rows of all agents.
 async fn rows(engine: &Engine) -> usize {
     let agents = engine.agents().await.unwrap();
     let heads = agents
@@ -160,7 +160,7 @@ async fn rows(engine: &Engine) -> usize {
     heads.sum()
 }
 
-/// How much memory this process has, by what the system says.
+/// Returns the resident memory of this process.
 fn resident_kb() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:"));

@@ -1,4 +1,4 @@
-//! What it costs to write a history of 10⁵ rows as Markdown, HTML and JSON, and to take the JSON in.
+//! Costs of exporting 10⁵ rows as Markdown, HTML and JSON, and of importing the JSON.
 //!
 //!     cargo bench -p ikigai-engine --bench export
 #![expect(
@@ -22,10 +22,10 @@ use ikigai_testkit::ScriptedProvider;
 use ikigai_testkit::stores::{Sample, SampleEngine, StoredSample, directory, this_process};
 use tokio::runtime::Builder;
 
-/// Ten times the rows may take so many times as long, because nothing is looked at twice.
+/// Limit of the time ratio for ten times the rows: export reads each row once.
 const MOST_RATIO: f64 = 13.0;
 
-/// What any of it may need in memory at most, beside what was there: rows come in pages.
+/// Limit of the additional memory: rows are read in pages.
 const MOST_MB: f64 = 24.0;
 
 fn main() {
@@ -67,7 +67,7 @@ fn measure(sample: Sample) -> Vec<Figure> {
     figures
 }
 
-/// Does something that returns how many bytes it wrote or read.
+/// Measures `run`, which returns the number of bytes that it wrote or read.
 fn figure(what: &'static str, run: impl FnOnce() -> u64) -> Figure {
     let before = forget_peak();
     let begun = Instant::now();
@@ -131,7 +131,7 @@ impl<W: Write> Write for Counting<W> {
     }
 }
 
-/// Has the largest resident memory counted from now on. Returns what is resident.
+/// Resets the peak of resident memory and returns the current value.
 fn forget_peak() -> f64 {
     fs::write("/proc/self/clear_refs", "5").unwrap();
     status_kb("VmRSS:")

@@ -1,5 +1,5 @@
-//! What the next request costs: the agent restored from an open store, as many of its rows read as
-//! 100,000 tokens hold, and the request made of them.
+//! Cost of the next request: restore the agent from an open store, read rows for 100,000 tokens,
+//! project the request.
 //!
 //!     cargo bench -p ikigai-engine --bench projection              absolute figures, by divan
 //!     cargo bench -p ikigai-engine --bench projection -- compare   growth, in turns
@@ -72,6 +72,6 @@ fn compare() {
     });
     let figures = rounds(ROUNDS, cases.collect());
     figures.print("projection: restore, read 100,000 tokens, make the request");
-    // Fewer rows than fill the window say nothing.
+    // Samples with fewer rows than the window holds are not comparable.
     figures.judge("projection", &Sample::MILLION, &Sample::TEN_THOUSAND, 1.2);
 }

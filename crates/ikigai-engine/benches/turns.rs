@@ -1,5 +1,5 @@
-//! What a turn costs after a short, a long and a very long history, and how much of each request
-//! begins with the bytes of the one before, over a day of 500 turns.
+//! Cost of a turn after a short, a long and a very long history, and the share of each request in
+//! common with the previous one, over a day of 500 turns.
 //!
 //!     cargo bench -p ikigai-engine --bench turns
 #![expect(
@@ -19,20 +19,20 @@ use ikigai_testkit::{IdSource, MemoryStore, ScriptedProvider};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 
-/// What the model takes.
+/// Window of the model.
 const WINDOW_TOKENS: u64 = 100_000;
 const ROUNDS: usize = 60;
 
-/// A day of work, with messages and answers of about this many tokens.
+/// Turns of a day, and words per message and answer.
 const DAY: usize = 500;
 const WORDS: usize = 400;
 
-/// What the window holds of that day where it is pruned.
+/// Window of the pruned day.
 const PRUNED_TOKENS: u64 = 40_000;
 
-/// The least share of bytes that a provider's cache can have seen, in percent. Where all is sent
-/// nothing moves. Where it is pruned, 40 turns fill the window and a cut leaves 24, so that every
-/// 16th request begins anew: 93.75 would be the most.
+/// Minimum share of bytes that a provider's cache has seen, in percent. Without pruning, the prefix
+/// never changes. With it, 40 turns fill the window and a cut leaves 24, so every 16th request
+/// begins anew: 93.75 is the maximum.
 const LEAST_FREE: f64 = 100.0;
 const LEAST_PRUNED: f64 = 90.0;
 
@@ -46,7 +46,7 @@ fn main() {
     judge("pruned at 40,000 tokens", &pruned, LEAST_PRUNED);
 }
 
-/// An agent of a sample, at work.
+/// Live agent of a sample.
 struct Living {
     runtime: Runtime,
     provider: ScriptedProvider,
@@ -68,7 +68,7 @@ impl Living {
             provider,
             worker,
         };
-        // The first turn reads the window and may cut it; the others are what is measured.
+        // The first turn reads the window and may cut it; only later turns are measured.
         living.turn();
         living
     }
@@ -98,7 +98,7 @@ fn turns() {
     }
 }
 
-/// The requests of a day.
+/// Runs a day and returns its requests.
 fn day(runtime: &Runtime, window: u64) -> Vec<Request> {
     let provider = ScriptedProvider::with_window(window);
     let store = MemoryStore::new(IdSource::new(1).process());
@@ -128,7 +128,7 @@ fn judge(what: &str, requests: &[Request], least: f64) {
         .collect();
     let (mut same, mut all, mut moved) = (0, 0, 0);
     for pair in bodies.windows(2) {
-        // The bracket that ends the list is where more comes.
+        // Ignore the closing bracket, where the next request continues.
         let before = &pair[0][..pair[0].len() - 1];
         let common = before.iter().zip(&pair[1]).take_while(|(a, b)| a == b);
         let common = common.count();

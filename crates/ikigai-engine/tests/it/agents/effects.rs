@@ -97,8 +97,8 @@ async fn all_told(world: &World) -> Vec<String> {
     told
 }
 
-/// E6: after a permanent store failure at any commit, a call has both effect and result, or
-/// neither. After a temporary failure or a commit of unknown outcome, it has both exactly once.
+/// E6: a call has its effect and its result exactly once. This holds after a temporary store
+/// failure or a commit of unknown outcome, at any commit.
 #[tokio::test(start_paused = true)]
 async fn agent_tools_commit_effect_with_result() {
     for case in CASES {

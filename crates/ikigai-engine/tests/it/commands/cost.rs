@@ -1,6 +1,6 @@
-//! `/cost` and `/budget`: what agents cost and may cost.
+//! `/cost` and `/budget`: costs and spending limits of agents.
 //!
-//! The scripted model reads ten tokens for every answer, says two, and costs seven billionths.
+//! The scripted model counts ten input and two output tokens per answer, for 7 nano-dollars.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ async fn say_times(world: &World, worker: &mut Worker, times: usize) {
     }
 }
 
-/// A child that the user forked, opened.
+/// Forks a child as the user and opens it.
 async fn child_of(world: &World, worker: &mut Worker, name: &str) -> Worker {
     printed(worker, &format!("/fork --fresh --name {name}")).await;
     let child = world.engine.find(name).await.unwrap();
@@ -101,7 +101,7 @@ async fn cost_is_told_by_agent_family_model_and_day() {
     assert!(line(&mut root, "/cost weather").await.warned);
 }
 
-/// More responses than one page holds are all counted.
+/// Shares count all responses, also beyond one page.
 #[tokio::test(start_paused = true)]
 async fn shares_are_read_page_by_page() {
     let world = World::new();
@@ -187,8 +187,8 @@ async fn a_budget_is_set_shown_and_taken_off() {
     survives(&world, worker).await;
 }
 
-/// A used up budget stops the agent before its next request, also in the middle of a turn, and
-/// another one lets the same turn go on.
+/// An exhausted budget stops the agent before its next request. After a new budget, `/retry`
+/// completes the turn.
 #[tokio::test(start_paused = true)]
 async fn a_used_up_budget_stops_the_agent_with_a_row_that_says_so() {
     let world = World::new();
@@ -212,8 +212,7 @@ async fn a_used_up_budget_stops_the_agent_with_a_row_that_says_so() {
     survives(&world, worker).await;
 }
 
-/// The cap of an agent holds for its descendants as it is at that moment, wherever they run; what
-/// they cost counts, dead or alive.
+/// An agent's current budget applies to its descendants. The costs of dead descendants count, too.
 #[tokio::test(start_paused = true)]
 async fn descendants_work_under_the_budget_of_their_ancestors() {
     let world = World::new();
@@ -257,7 +256,7 @@ async fn descendants_work_under_the_budget_of_their_ancestors() {
     assert_eq!(usage.await.unwrap().len(), 2);
 }
 
-/// An agent without a budget asks the store for nothing before it asks the model.
+/// A root without a budget reads no rows for the check.
 #[tokio::test(start_paused = true)]
 async fn without_a_budget_a_root_reads_nothing_for_it() {
     let world = World::new();
@@ -269,7 +268,7 @@ async fn without_a_budget_a_root_reads_nothing_for_it() {
     assert_eq!(world.store.rows_read(), before);
 }
 
-/// A cap that no sum of money can be is none.
+/// A budget that is not a valid amount is ignored.
 #[tokio::test(start_paused = true)]
 async fn a_cap_that_cannot_be_read_is_none() {
     for usd in ["-1", "1e300"] {

@@ -12,10 +12,10 @@ use super::support::agent_in_a_directory;
 use crate::fakes::{Deed, calling};
 use crate::support::{World, attended_line, say};
 
-/// A window of which 5,000 tokens are half.
+/// Window in tokens; messages may use half of it.
 const WINDOW: u64 = 10_000;
 
-/// A text of about this many tokens.
+/// Returns a text of about this many tokens.
 fn text_of(tokens: usize) -> String {
     "abc ".repeat(tokens)
 }

@@ -1,4 +1,4 @@
-//! Slash commands: what each prints and stores, and that a restart shows and sends the same.
+//! Slash commands: output, stored rows, and the same screen and request after a restart.
 
 mod arguments;
 mod cost;

@@ -1,4 +1,4 @@
-//! Documents that are sent after the system prompt.
+//! Pins: files sent after the system prompt.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -16,8 +16,8 @@ fn system_of(world: &World) -> String {
     request.system.unwrap()
 }
 
-/// E3b: new bytes are a blob and a row that is not drawn, before the request; between the rounds
-/// of a turn nothing is read.
+/// E3b: pins are read when a turn starts, not between its requests. New content is stored as a blob
+/// and a hidden row before the request.
 #[tokio::test(start_paused = true)]
 async fn pins_are_read_when_a_turn_starts() {
     let (world, _) = World::with_fakes();
@@ -63,7 +63,7 @@ async fn pins_are_read_when_a_turn_starts() {
     survives(&world, worker).await;
 }
 
-/// E3a: what cannot be read is left out, and said at each turn.
+/// E3a: an unreadable pin is left out, with a warning at each turn.
 #[tokio::test]
 async fn a_pin_that_cannot_be_read_is_left_out_and_said() {
     let world = World::new();
@@ -143,7 +143,8 @@ async fn pins_are_listed_added_and_taken_away() {
     survives(&world, worker).await;
 }
 
-/// A repository must not choose which file of the user is sent.
+/// An `AGENTS.md` that links out of the project is left out, with a warning. A repository must not
+/// choose which file of the user is sent.
 #[tokio::test]
 async fn agents_md_that_links_out_of_the_project_is_left_out_and_said() {
     let place = tempfile::tempdir().unwrap();
@@ -176,7 +177,8 @@ async fn agents_md_that_links_out_of_the_project_is_left_out_and_said() {
     }
 }
 
-/// A process of the agent may swap the file for a link at any time.
+/// An `AGENTS.md` that later becomes a link out of the project is left out. A process of the agent
+/// may swap the file at any time.
 #[tokio::test]
 async fn agents_md_that_becomes_a_link_out_of_the_project_is_left_out() {
     let place = tempfile::tempdir().unwrap();
@@ -205,8 +207,8 @@ async fn agents_md_that_becomes_a_link_out_of_the_project_is_left_out() {
     assert!(!system.contains("words"), "{system}");
 }
 
-/// E3c: from the directory and its parents up to the repository, the most general first, and not
-/// again at a start.
+/// E3c: a new agent pins each `AGENTS.md` from the repository root down to its directory. Opening
+/// an existing agent pins none.
 #[tokio::test]
 async fn agents_md_is_pinned_when_agent_is_made() {
     let place = tempfile::tempdir().unwrap();

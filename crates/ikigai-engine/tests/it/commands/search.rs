@@ -1,4 +1,4 @@
-//! `/search` and the `recall` tool: what was said long ago, by whomever.
+//! `/search` and the `recall` tool find old rows of any agent.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ async fn found(world: &World, typed: &str) -> SearchResults {
     found.unwrap().unwrap()
 }
 
-/// A child that says something and is killed.
+/// Forks a child that answers once, and kills it.
 async fn killed_child(world: &World, root: &mut Worker) {
     printed(root, "/fork --fresh --name scout").await;
     let child = world.engine.find("scout").await.unwrap();

@@ -1,4 +1,4 @@
-//! Commands that set something.
+//! Commands that change settings.
 
 use ikigai_core::Settings;
 use ikigai_core::settings::Rule;
@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use super::support::{line, printed, seen, survives};
 use crate::support::{HERE, World, say};
 
-/// N4a E8b
+/// N4a E8b: `/name` accepts only a valid name that no other agent has.
 #[tokio::test]
 async fn a_name_is_valid_and_free() {
     let world = World::new();
@@ -46,7 +46,7 @@ async fn a_name_is_valid_and_free() {
     survives(&world, worker).await;
 }
 
-/// N4d
+/// N4d: `/cd` accepts only existing directories; clear and rewind keep the directory.
 #[tokio::test]
 async fn a_directory_is_there_and_stays_through_clear_and_rewind() {
     let place = tempfile::tempdir().unwrap();
@@ -85,7 +85,7 @@ async fn a_directory_is_there_and_stays_through_clear_and_rewind() {
     survives(&world, worker).await;
 }
 
-/// E18: what a screen shows in an overlay leaves no row; the same as a command leaves one.
+/// E18: a command shown in an overlay leaves no row; typed as a line it leaves one.
 #[tokio::test]
 async fn overlays_leave_no_row() {
     let world = World::new();

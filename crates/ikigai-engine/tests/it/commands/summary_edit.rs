@@ -29,7 +29,7 @@ fn first_text(request: &Request) -> &str {
     }
 }
 
-/// Types a line that opens the editor; returns what the editor gets.
+/// Types a line that opens the editor; returns the draft for the editor.
 async fn opened(worker: &mut Worker, typed: &str) -> Box<SummaryDraft> {
     let came = line(worker, typed).await;
     match came.next {
@@ -38,7 +38,7 @@ async fn opened(worker: &mut Worker, typed: &str) -> Box<SummaryDraft> {
     }
 }
 
-/// Hands the edited text over; returns what is printed then.
+/// Submits the edited text; returns the output.
 async fn edited(worker: &mut Worker, draft: Box<SummaryDraft>, text: Result<&str, &str>) -> String {
     let text = text.map(str::to_owned).map_err(str::to_owned);
     let mut printed = String::new();

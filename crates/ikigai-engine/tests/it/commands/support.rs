@@ -1,4 +1,4 @@
-//! Typing lines, and looking at what came of them.
+//! Helpers that type lines and read their outcome.
 
 use ikigai_core::settings::Approve;
 use ikigai_core::{Block, Request};
@@ -10,18 +10,18 @@ use tokio::sync::mpsc;
 
 use crate::support::{World, printed_in};
 
-/// What a line came to.
+/// Outcome of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Came {
-    /// What was printed.
+    /// Printed text.
     pub(super) output: String,
     pub(super) warned: bool,
     pub(super) next: Option<Next>,
-    /// What else a front end was told.
+    /// Notices and warnings.
     pub(super) notices: Vec<String>,
 }
 
-/// Types a line.
+/// Types a line and returns its outcome.
 pub(super) async fn line(worker: &mut Worker, line: &str) -> Came {
     let (done, told) = typed(worker, line).await;
     let mut output = Vec::new();
@@ -43,12 +43,12 @@ pub(super) async fn line(worker: &mut Worker, line: &str) -> Came {
     }
 }
 
-/// Types a line and returns only what was printed.
+/// Types a line and returns its output.
 pub(super) async fn printed(worker: &mut Worker, text: &str) -> String {
     line(worker, text).await.output
 }
 
-/// Types a line, with all that a front end is told.
+/// Types a line and returns all events.
 pub(super) async fn typed(worker: &mut Worker, line: &str) -> (Done, Vec<UiEvent>) {
     let (_sender, mut receiver) = mpsc::channel(USER_REQUESTS);
     let mut told = Vec::new();
@@ -58,7 +58,7 @@ pub(super) async fn typed(worker: &mut Worker, line: &str) -> (Done, Vec<UiEvent
     (done, told)
 }
 
-/// What an agent is: what the screen shows of it, its settings, and what it would send.
+/// Observable state of an agent: scrollback, fold and next request.
 #[derive(Debug, PartialEq)]
 pub(super) struct Seen {
     pub(super) scrollback: Vec<String>,
@@ -66,12 +66,12 @@ pub(super) struct Seen {
     pub(super) request: Request,
 }
 
-/// Looks at a living agent.
+/// Returns the state of a live agent.
 pub(super) async fn seen(world: &World, worker: &Worker) -> Seen {
     see(world, worker.agent().clone()).await
 }
 
-/// Looks at the same agent after a restart.
+/// Returns the state of the same agent after a restart.
 pub(super) async fn seen_again(world: &World, worker: Worker) -> Seen {
     let id = worker.agent().state.agent();
     drop(worker);
@@ -95,14 +95,14 @@ async fn see(world: &World, mut agent: Agent) -> Seen {
     }
 }
 
-/// Sees that a restart changes nothing.
+/// Checks that a restart changes nothing.
 pub(super) async fn survives(world: &World, worker: Worker) {
     let before = seen(world, &worker).await;
     let after = seen_again(world, worker).await;
     assert_eq!(before, after);
 }
 
-/// A directory, and an agent in it that may do everything.
+/// Creates a directory and an agent in it that needs no approvals.
 pub(super) async fn agent_in_a_directory(world: &World) -> (TempDir, Worker) {
     let place = tempfile::tempdir().unwrap();
     let workdir = place.path().to_str().unwrap();
@@ -111,7 +111,7 @@ pub(super) async fn agent_in_a_directory(world: &World) -> (TempDir, Worker) {
     (place, worker)
 }
 
-/// The texts that would be sent, in their order.
+/// Returns the texts of the next request, in order.
 pub(super) async fn texts(world: &World, worker: &Worker) -> Vec<String> {
     let request = seen(world, worker).await.request;
     let blocks = request.messages.iter().flat_map(|message| &message.blocks);

@@ -1,4 +1,4 @@
-//! The table, the lines that are no commands, and the rows that all commands have in common.
+//! The command table, parsing of lines, and rows common to all commands.
 
 use ikigai_core::data::{self, CommandData};
 use ikigai_core::render::Shown;
@@ -32,7 +32,7 @@ fn names_are_unique_and_every_command_says_what_it_does() {
     }
 }
 
-/// `docs/commands.md` is made from the table.
+/// `docs/commands.md` matches the command table.
 #[test]
 fn commands_page_is_current() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/commands.md");
@@ -84,7 +84,7 @@ fn only_a_first_word_of_letters_after_a_slash_is_a_command() {
     }
 }
 
-/// S3-22a
+/// S3-22a: echo and output of commands are the same on screen after a restart.
 #[tokio::test]
 async fn command_output_survives_restart() {
     let world = World::new();
@@ -117,7 +117,7 @@ async fn command_output_survives_restart() {
     survives(&world, worker).await;
 }
 
-/// S3-23 S3-44: which of the two data fields holds what.
+/// Commands that need a screen are refused without one.
 #[tokio::test]
 async fn what_only_a_screen_can_do_is_refused_without_one() {
     let world = World::new();
@@ -163,6 +163,7 @@ async fn a_key_that_is_typed_after_a_command_is_in_no_row() {
     assert!(!format!("{rows:?}").contains(key));
 }
 
+/// S3-23 S3-44: a command row has the output as content; its data has arguments and echo.
 #[tokio::test]
 async fn a_command_is_stored_with_its_arguments_its_echo_and_its_output() {
     let world = World::new();
@@ -187,7 +188,7 @@ async fn a_command_is_stored_with_its_arguments_its_echo_and_its_output() {
     survives(&world, worker).await;
 }
 
-/// S3-42
+/// S3-42: a command row is drawn as echo, empty line and output.
 #[tokio::test]
 async fn command_row_rendering() {
     let world = World::new();
@@ -204,7 +205,7 @@ async fn command_row_rendering() {
     };
     assert_eq!(*drawn, expected);
     assert_eq!(drawn.to_string(), "/mark a\n\n⚑ a · /rewind a");
-    // The row that set the starting settings has no echo.
+    // The row with the starting settings has no echo.
     let seen = seen(&world, &worker).await.scrollback;
     assert_eq!(seen.len(), 3, "{seen:#?}");
     survives(&world, worker).await;

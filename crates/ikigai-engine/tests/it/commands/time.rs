@@ -20,7 +20,7 @@ async fn three_turns() -> (World, ikigai_engine::Worker) {
     (world, worker)
 }
 
-/// E12a
+/// E12a: a rewind to a user message returns its text to the input line.
 #[tokio::test]
 async fn rewind_to_user_message_returns_its_text() {
     let (world, mut worker) = three_turns().await;
@@ -40,7 +40,7 @@ async fn rewind_to_user_message_returns_its_text() {
     survives(&world, worker).await;
 }
 
-/// E12a D11e
+/// E12a D11e: an impossible rewind prints a warning and stores no rewind row.
 #[tokio::test]
 async fn rewinds_that_cannot_be_done_warn_and_leave_no_rewind_row() {
     let (world, mut worker) = three_turns().await;
@@ -174,8 +174,8 @@ async fn there_is_nothing_to_undo_where_nothing_was_said() {
     survives(&world, worker).await;
 }
 
-/// E12b: of a rewind and of a retry, on screen, in the row and to the model; what was not told to
-/// the model is told again.
+/// E12b: a rewind names files that are not restored, on screen, in its row and to the model. If the
+/// message with that note is undone, the next message repeats it.
 #[tokio::test]
 async fn rewind_names_unrestored_files_to_user_and_model() {
     let world = World::with_tools(builtin::all(process::ChildEnvironment::default()));
@@ -228,7 +228,7 @@ async fn rewind_names_unrestored_files_to_user_and_model() {
     survives(&world, worker).await;
 }
 
-/// E11c
+/// E11c: `/retry` sends the last message again; `/redo` restores the first answer.
 #[tokio::test]
 async fn retry_sends_the_last_message_again_and_redo_brings_the_first_answer_back() {
     let (world, mut worker) = three_turns().await;
@@ -252,7 +252,8 @@ async fn retry_sends_the_last_message_again_and_redo_brings_the_first_answer_bac
     survives(&world, worker).await;
 }
 
-/// E12c D11h
+/// E12c D11h: row ids name rows of the agent and of its ancestors. A rewind of a child does not
+/// change its parent.
 #[tokio::test]
 async fn row_ids_name_own_and_ancestor_rows() {
     let (world, mut parent) = three_turns().await;
@@ -322,7 +323,7 @@ async fn history_shows_what_is_remembered_and_what_is_not() {
     survives(&world, worker).await;
 }
 
-/// E12b: what a redo brings back is no longer something that was left behind.
+/// E12b: files of turns that a redo restores are no longer named.
 #[tokio::test]
 async fn files_of_turns_that_come_back_are_not_named() {
     let world = World::with_tools(builtin::all(process::ChildEnvironment::default()));
@@ -357,7 +358,7 @@ async fn files_of_turns_that_come_back_are_not_named() {
     survives(&world, worker).await;
 }
 
-/// All that began a turn comes back: what had waited for it too.
+/// `/undo` returns all messages that began the turn, queued ones included.
 #[tokio::test(start_paused = true)]
 async fn undo_returns_all_that_was_said_at_once() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! Commands while a turn goes on, and who owns what they leave.
+//! Commands during a turn, and ownership of their rows.
 
 use ikigai_core::data::{self, CommandData};
 use ikigai_engine::{Outcome, UiEvent, UserRequest};
@@ -12,7 +12,7 @@ fn command(line: &str) -> Vec<UserRequest> {
     vec![UserRequest::Command(line.to_owned())]
 }
 
-/// E11a: at the first words, and while a call runs.
+/// E11a: commands that change the path interrupt a turn while a call runs.
 #[tokio::test(start_paused = true)]
 async fn path_commands_interrupt_a_running_turn() {
     for (typed, kinds, left) in [
@@ -59,7 +59,7 @@ async fn path_commands_interrupt_a_running_turn() {
     }
 }
 
-/// A summary that is only looked at bends nothing.
+/// `/compact --show` does not interrupt the turn.
 #[tokio::test(start_paused = true)]
 async fn looking_at_a_summary_leaves_the_turn_alone() {
     let (world, _) = World::with_fakes();
@@ -92,7 +92,7 @@ async fn looking_at_a_summary_leaves_the_turn_alone() {
     }
 }
 
-/// E11a: a retry goes on with a request of its own.
+/// E11a: `/retry` stops a running turn and sends its message again.
 #[tokio::test(start_paused = true)]
 async fn a_retry_of_a_running_turn_stops_it_and_asks_again() {
     let world = World::new();
@@ -113,7 +113,7 @@ async fn a_retry_of_a_running_turn_stops_it_and_asks_again() {
     survives(&world, worker).await;
 }
 
-/// E11b: the model, and everything else that goes with a request.
+/// E11b: a changed system prompt or toolset applies from the next request.
 #[tokio::test(start_paused = true)]
 async fn setting_applies_from_next_request() {
     let (world, _) = World::with_fakes();
@@ -135,7 +135,7 @@ async fn setting_applies_from_next_request() {
     assert_eq!(requests[1].system.as_deref(), Some("Be kind."));
     let tools: Vec<_> = requests[1].tools.iter().map(|tool| &*tool.name).collect();
     assert_eq!(tools, ["look"]);
-    // Carried out at once, while the call ran.
+    // The commands ran at once, while the call was running.
     let at = |kind| {
         told.iter()
             .position(|update| is_stored(update, kind))
@@ -167,7 +167,7 @@ async fn a_message_and_a_shell_line_wait_for_the_break() {
     survives(&world, worker).await;
 }
 
-/// S3-4 S3-5 S3-7 S3-8: two agents at work in one process, whatever is looked at.
+/// S3-4 S3-5 S3-7 S3-8: with two agents in one process, each row belongs to the acting agent.
 #[tokio::test]
 async fn rows_are_owned_by_the_acting_agent() {
     let world = World::new();
@@ -195,7 +195,7 @@ async fn rows_are_owned_by_the_acting_agent() {
     survives(&world, other).await;
 }
 
-/// S3-24
+/// S3-24: late output of a command is stored in a row that refers to the first one.
 #[tokio::test(start_paused = true)]
 async fn dispatcher_persists_late_output() {
     let world = World::new();
@@ -222,7 +222,7 @@ async fn dispatcher_persists_late_output() {
         world.engine.input_history(id, 9).await.unwrap(),
         ["/wait docs", "/fork --name docs"]
     );
-    // What the engine writes by itself is not drawn.
+    // Rows that the engine writes by itself have no echo and are not drawn.
     let start: CommandData = data::read(rows[1].data.as_deref());
     assert_eq!(
         (start.command.as_deref(), start.echo),
@@ -231,7 +231,7 @@ async fn dispatcher_persists_late_output() {
     survives(&world, worker).await;
 }
 
-/// E17c
+/// E17c: the input history is read from rows, newest first and without repeats.
 #[tokio::test]
 async fn input_history_comes_from_rows() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! `/context`: what fills the window, and what was cut off brought back.
+//! `/context`: the parts of the window, and undoing cuts.
 
 use ikigai_core::project::{block_tokens, estimate_tokens};
 use ikigai_core::{AgentId, Request, Settings};
@@ -21,7 +21,7 @@ async fn talk(world: &World, worker: &mut Worker, turns: usize) {
     }
 }
 
-/// What is told of a living agent is told of it after a restart, and is what is sent.
+/// Returns the context; checks that live, restored and sent context agree.
 async fn told(world: &World, worker: &Worker) -> Context {
     let id: AgentId = worker.agent().state.agent();
     let living = worker.context().await.unwrap();
@@ -33,7 +33,7 @@ async fn told(world: &World, worker: &Worker) -> Context {
     living
 }
 
-/// The turns that are sent from their first row on.
+/// Counts the turns that are sent whole.
 fn whole_turns(context: &Context) -> u64 {
     let whole = |turn: &&ContextTurn| !turn.is_summary && turn.title != "…";
     context.turns.iter().filter(whole).count() as u64
@@ -102,8 +102,7 @@ window        1.0M  from the table of models or the configuration";
     assert!(row.warned);
 }
 
-/// What a cut left out comes back, one cut after the other, and goes again with the next turn that
-/// is too large.
+/// `/context undo` restores the turns of a cut. The next turn over the budget cuts them again.
 #[tokio::test(start_paused = true)]
 async fn cuts_are_taken_back_one_by_one() {
     let world = World::new();

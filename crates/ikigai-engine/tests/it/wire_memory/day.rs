@@ -19,7 +19,7 @@ const WINDOW: u64 = 100_000;
 /// Fewest tokens of new material between two summaries.
 const MATERIAL_PER_SUMMARY: u64 = 50_000;
 
-/// What a day's requests share with their predecessors.
+/// Shares of a day's requests in common with their predecessors.
 #[derive(Default)]
 struct Figures {
     previous: Option<Previous>,
@@ -28,7 +28,7 @@ struct Figures {
     shares: u64,
     /// Sum of the shares of the raw bodies, in millionths.
     raw_shares: u64,
-    /// Requests that do not begin with their predecessor though no context row came between.
+    /// Requests that differ from their predecessor's prefix without a context row between them.
     broken: usize,
     largest: u64,
     refused: usize,
@@ -126,7 +126,7 @@ fn is_message(row: &Row) -> bool {
     kinds.iter().any(|kind| is_kind(row, *kind))
 }
 
-/// Tokens of the rows that make messages.
+/// Counts the tokens of rows that become messages.
 fn material(rows: &[Row]) -> u64 {
     let rows = rows.iter().filter(|row| is_message(row));
     let text = |row: &Row| {
@@ -215,9 +215,9 @@ async fn play(dialect: &str, turns: usize) {
     assert_eq!(restarted.engine.next_request(id).await.unwrap(), live);
 }
 
-/// Each request of a day begins with the bytes of the one before, 95 % on average and all of it
-/// between two context rows; there is at most one summary for 50k tokens of new material. Cache
-/// marks of Anthropic are left out of the comparison, since they move by design.
+/// Requests of a day begin with the bytes of the previous one: 95 % on average, and all of it
+/// between two context rows. There is at most one summary per 50k tokens of new material. The
+/// comparison ignores Anthropic's cache marks, which move by design.
 #[tokio::test]
 async fn a_day_of_requests_keeps_its_prefix() {
     let is_long = cases(0, 1) == 1;

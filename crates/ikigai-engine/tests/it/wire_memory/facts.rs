@@ -1,4 +1,4 @@
-//! Facts of early turns outlive three summaries that a script writes from the prompt alone.
+//! Facts of early turns survive three summaries that a script writes from the prompt alone.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use ikigai_testkit::tell;
 use super::support::{DIALECTS, Sent, SentRequest, Wire, is_kind, run, say};
 use crate::support::attended_line;
 
-/// Facts that the user states, facts that commands find, and decisions of the model.
+/// Returns facts of the user, facts from commands, and decisions of the model.
 fn facts() -> (Vec<String>, Vec<String>, Vec<String>) {
     let stated = (0..10).map(|n| format!("The service number {n} listens on port {}.", 7_000 + n));
     let found = (0..5).map(|n| format!("The outcome of check {n} is {} failures.", 300 + n));
@@ -23,7 +23,7 @@ fn facts() -> (Vec<String>, Vec<String>, Vec<String>) {
 
 const FILLER: &str = "words that say nothing about anything and go on and on\n";
 
-/// The answers to ten turns that state facts: each runs a command, and every other decides.
+/// Returns the answers of ten turns: each runs a command and states a decision.
 fn early_answers() -> VecDeque<MockAnswer> {
     let (_, found, decided) = facts();
     let mut answers = VecDeque::new();
@@ -60,7 +60,7 @@ async fn summaries(wire: &Wire, id: AgentId) -> usize {
     summaries.filter(|row| row.content.is_some()).count()
 }
 
-/// All facts are in the request, and what the user stated is in none of the verbatim messages.
+/// Checks that the request has all facts, the user's not in verbatim messages.
 fn check_facts(name: &str, request: &SentRequest) {
     let (stated, found, decided) = facts();
     let texts: Vec<_> = request.prompt.texts().collect();
@@ -76,8 +76,8 @@ fn check_facts(name: &str, request: &SentRequest) {
     }
 }
 
-/// After three summaries 20 of 20 facts are in the request: ten that the user stated before the
-/// verbatim part, ten of tool results and the model's decisions.
+/// After three summaries the request has 20 of 20 facts. Ten were stated by the user before the
+/// verbatim part, ten are from tool results and the model's decisions.
 #[tokio::test]
 async fn facts_outlive_three_summaries() {
     for (_, dialect) in DIALECTS {
@@ -116,8 +116,8 @@ async fn facts_outlive_three_summaries() {
     }
 }
 
-/// Facts outlive the text form, too: a budget so small that the conversation is summarised in
-/// chunks, three times.
+/// Facts survive summaries in chunks, too. The budget is so small that the conversation is
+/// summarised in chunks three times.
 #[tokio::test]
 async fn facts_outlive_summaries_in_chunks() {
     let (wire, sent) = wire("chat", 200_000);

@@ -17,7 +17,7 @@ const ADDED: &str = "The table is called orders_2026, and never drop it.";
 
 const WINDOWS: [u64; 3] = [24_000, 32_000, 200_000];
 
-/// A command that prints 32 KB and says first and last what came of it.
+/// Returns a command that prints 32 KB and ends with its outcome.
 fn command(call: usize, fails: bool) -> String {
     let end = if fails { "exit 3" } else { "true" };
     format!(
@@ -34,7 +34,7 @@ fn outcome(call: usize) -> String {
     )
 }
 
-/// The answers of the model: the calls in groups of one response each, then the fix.
+/// Returns the model's answers: a response per group of calls, then the fix.
 fn answers(groups: &[Vec<String>]) -> VecDeque<MockAnswer> {
     let calls = groups.iter().map(|group| run(None, group));
     calls.chain([say(FIX), say("Done.")]).collect()
@@ -47,7 +47,7 @@ fn wire(dialect: &str, window: u64, groups: &[Vec<String>]) -> (Wire, Sent) {
     })
 }
 
-/// Says the rule, and another thing as soon as so many results are stored.
+/// Sends the rule, and another message once `add_after` results are stored.
 async fn long_turn(worker: &mut Worker, add_after: Option<usize>) {
     let mut results = 0;
     let (outcome, _) = attended(worker, TestJob::Say(RULE), |update: &UiEvent| {
@@ -61,7 +61,7 @@ async fn long_turn(worker: &mut Worker, add_after: Option<usize>) {
     assert_eq!(outcome.unwrap(), Outcome::Completed);
 }
 
-/// What must hold of all requests: they fit, have the user's words, and the newest results whole.
+/// Checks that all requests fit and have the rule and the newest results whole.
 fn check_requests(
     name: &str,
     window: u64,
@@ -94,7 +94,7 @@ fn check_requests(
     assert_eq!(seen, stored.len(), "{name}");
 }
 
-/// The request of the next message holds the rule, the answer and the outcome of the calls.
+/// Checks that the next request has the rule, the answer and the calls' outcomes.
 fn check_next(name: &str, request: &SentRequest, calls: usize) {
     let texts: Vec<_> = request.prompt.texts().collect();
     for said in [RULE, FIX, NEXT] {
@@ -107,7 +107,7 @@ fn check_next(name: &str, request: &SentRequest, calls: usize) {
     }
 }
 
-/// The windows of further variants: the large one takes long.
+/// Returns the windows of further variants; the large one takes long.
 fn small_windows() -> &'static [u64] {
     let is_long = cases(0, 1) == 1;
     if is_long { &WINDOWS } else { &WINDOWS[..2] }
@@ -165,16 +165,15 @@ async fn play(groups: &[Vec<String>], windows: &[u64], add_after: Option<usize>)
     }
 }
 
-/// S2-19 E2d E2e: after a turn of 34 `bash` calls with 32 KB each the next request holds the
-/// user's rule, the answer and the outcome of the calls, in every dialect and window.
+/// S2-19 E2d E2e: after a turn of 34 `bash` calls with 32 KB each, the next request has the user's
+/// rule, the answer and the calls' outcomes. This holds in every dialect and window.
 #[tokio::test]
 async fn a_long_turn_forgets_nothing_on_the_wire() {
     let groups: Vec<_> = (0..34).map(|call| vec![command(call, false)]).collect();
     play(&groups, &WINDOWS, None).await;
 }
 
-/// The same with several calls in one response, failures among them, and a message typed in the
-/// middle of the turn.
+/// The same holds for parallel calls with failures and a message typed during the turn.
 #[tokio::test]
 async fn parallel_calls_with_failures_forget_nothing_on_the_wire() {
     let mut calls = 0;
@@ -187,7 +186,7 @@ async fn parallel_calls_with_failures_forget_nothing_on_the_wire() {
     play(&groups, small_windows(), Some(9)).await;
 }
 
-/// Arguments cannot be shortened: a turn that writes long files is summarised inside.
+/// A turn with long arguments is summarised inside, since arguments cannot be elided.
 #[tokio::test]
 async fn long_arguments_are_summarised_inside_the_turn_on_the_wire() {
     let text = "a line of a long file without an end\n".repeat(160);

@@ -1,4 +1,4 @@
-//! A summary is asked for on the prefix that the provider has in its cache.
+//! Summary requests extend the prefix that is in the provider's cache.
 
 use ikigai_core::Kind;
 use ikigai_core::data::{self, UsageData};
@@ -9,8 +9,8 @@ use super::support::{DIALECTS, Wire, is_kind, run, say};
 
 const WINDOW: u64 = 48_000;
 
-/// The usage row of a summary shows that most of its request was read from the cache; its request
-/// repeats the system prompt, the tools and the conversation of the one before.
+/// A summary request reads most of its input from the cache, as its usage row shows. It repeats the
+/// system prompt, the tools and the conversation of the previous request.
 #[tokio::test]
 async fn a_summary_reads_the_prompt_cache() {
     for (_, dialect) in DIALECTS {

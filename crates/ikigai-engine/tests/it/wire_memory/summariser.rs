@@ -1,4 +1,4 @@
-//! A model that writes summaries by rule: it sees the request alone and does what the prompt asks.
+//! A model that writes summaries by rules, from the request alone.
 
 use ikigai_core::summary::{SUMMARY_PROMPT, SUMMARY_REQUEST};
 use ikigai_testkit::wire::prompt::{Prompt, PromptBlock};
@@ -15,11 +15,11 @@ enum Speaker {
     User,
     Agent,
     Tool,
-    /// A summary of what came before.
+    /// An earlier summary.
     Summary,
 }
 
-/// Says whether a request asks for a summary, in either form.
+/// Returns true if a request asks for a summary, in either form.
 pub(crate) fn is_summary_prompt(prompt: &Prompt) -> bool {
     prompt.system == SUMMARY_PROMPT || instruction(prompt).starts_with(SUMMARY_REQUEST)
 }
@@ -31,7 +31,7 @@ fn instruction(prompt: &Prompt) -> &str {
     }
 }
 
-/// Writes the sections that the prompt asks for, from lines that look like what belongs there.
+/// Writes the sections that the prompt asks for, from matching lines.
 pub(crate) fn write_summary(prompt: &Prompt) -> String {
     let (asked, lines) = material(prompt);
     let asks_for = |words: &str| asked.contains(words);
@@ -75,17 +75,17 @@ pub(crate) fn write_summary(prompt: &Prompt) -> String {
     summary.join("\n")
 }
 
-/// A line that states something: a sentence with a number in it.
+/// Returns true if the line is a short sentence with a number.
 fn is_fact(line: &str) -> bool {
     line.len() < 200 && line.contains(|c: char| c.is_ascii_digit()) && line.ends_with('.')
 }
 
-/// The result of a command: a sentence that counts.
+/// Returns true if the line is the outcome of a command.
 fn is_figure(line: &str) -> bool {
     is_fact(line) && line.contains("outcome")
 }
 
-/// The instruction of a prompt, and the lines of its conversation with their speakers.
+/// Returns a prompt's instruction and its conversation lines with their speakers.
 fn material(prompt: &Prompt) -> (String, Vec<(Speaker, String)>) {
     let mut lines = Vec::new();
     if prompt.system == SUMMARY_PROMPT {

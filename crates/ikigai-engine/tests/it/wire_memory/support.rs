@@ -1,4 +1,4 @@
-//! Agents with real tools that ask a model server over HTTP, in any dialect.
+//! Agents with real tools that use a model server over HTTP, in any dialect.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,7 +39,7 @@ pub(crate) struct SentRequest {
     pub(crate) is_summary: bool,
 }
 
-/// The requests of a world, oldest first.
+/// Requests of a world, oldest first.
 #[derive(Clone, Default)]
 pub(crate) struct Sent(Arc<Mutex<Vec<SentRequest>>>);
 
@@ -60,13 +60,13 @@ impl Sent {
     }
 }
 
-/// Tokens of a request as the server counts them: a quarter of its prompt's bytes.
+/// Counts tokens like the server: a quarter of the prompt's bytes.
 pub(crate) fn tokens_of(asked: &MockRequest) -> u64 {
     let parts = prompt_parts(asked.spoken, &asked.body);
     parts.iter().map(String::len).sum::<usize>() as u64 / 4
 }
 
-/// An engine whose agents ask a mock server, in a directory where their commands run.
+/// Engine whose agents use a mock server, and the directory of their commands.
 pub(crate) struct Wire {
     pub(crate) world: World,
     pub(crate) mock: Mock,
@@ -74,7 +74,7 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// A server in one dialect with a window; the script plays the model.
+    /// Starts a server in one dialect with a window; the script is the model.
     pub(crate) fn new(
         dialect: &str,
         window: u64,
@@ -102,8 +102,8 @@ impl Wire {
         }
     }
 
-    /// The same, with a script that answers requests in order, writes summaries from the prompt
-    /// alone and refuses what the window does not hold.
+    /// Starts a server whose script answers requests in order. It writes summaries from the prompt
+    /// alone and refuses requests over the window.
     pub(crate) fn scripted(
         dialect: &str,
         window: u64,
@@ -131,7 +131,7 @@ impl Wire {
         root.unwrap()
     }
 
-    /// The outputs of an agent's tool results as stored, oldest first.
+    /// Returns the outputs of an agent's tool results as stored, oldest first.
     pub(crate) async fn outputs(&self, agent: AgentId) -> Vec<String> {
         let rows = self.world.rows(agent).await;
         let results = rows.iter().filter(|row| is_kind(row, Kind::ToolResult));
@@ -163,7 +163,7 @@ fn registry(dialect: &str, url: &str, window: u64) -> Registry {
         .with_first(Some("mock:scripted".to_owned()))
 }
 
-/// An answer of text.
+/// Returns an answer of text.
 pub(crate) fn say(text: &str) -> MockAnswer {
     MockAnswer {
         content: Some(text.to_owned()),
@@ -171,7 +171,7 @@ pub(crate) fn say(text: &str) -> MockAnswer {
     }
 }
 
-/// An answer that runs these commands.
+/// Returns an answer that runs these commands.
 pub(crate) fn run(text: Option<&str>, commands: &[String]) -> MockAnswer {
     let call = |command: &String| {
         let arguments = serde_json::json!({ "command": command });
@@ -184,7 +184,7 @@ pub(crate) fn run(text: Option<&str>, commands: &[String]) -> MockAnswer {
     }
 }
 
-/// The refusal of a request that is too long.
+/// Returns the refusal of a request that is too long.
 pub(crate) fn overflow(tokens: u64, window: u64) -> MockAnswer {
     let message = format!(
         "This model's maximum context length is {window} tokens. However, you requested {tokens} \
