@@ -47,7 +47,7 @@ fn a_warning_is_read_from_its_severity_or_from_the_sign_of_older_rows() {
             Severity::Info,
             "fine ⚠",
         ),
-        // A program may print any sign.
+        // A program may print any character.
         (
             command("⚠ hot", "", Some("!!sensors")),
             Severity::Info,
@@ -72,8 +72,7 @@ fn a_warning_is_read_from_its_severity_or_from_the_sign_of_older_rows() {
     }
 }
 
-/// S3-22b: arguments and output come back as they were, but for U+0000 in the output, which
-/// becomes U+2400.
+/// S3-22b: arguments and output round-trip, except that U+0000 in output becomes U+2400.
 #[test]
 fn command_text_round_trips() {
     let all_of_unicode: String = ('\u{1}'..=char::MAX).collect();
@@ -262,7 +261,7 @@ fn one_of_each(agent: AgentId) -> Vec<(Event, Shown)> {
     all
 }
 
-/// S3-26: the scrollback is given every row on the path, whatever its kind.
+/// S3-26: the scrollback gets every row on the path, of any kind.
 #[test]
 fn scrollback_gets_all_kinds() {
     let mut log = TestLog::default();
@@ -392,8 +391,9 @@ fn validation_error_outlives_input() {
     ));
 }
 
-/// D4c S0-13 S2-16 S2-44e: a row of unknown kind is an error at load and one warning on screen
-/// that names it, is never a message, and keeps nothing from being restored.
+/// D4c S0-13 S2-16 S2-44e: a row of unknown kind is a load error and one warning on screen.
+///
+/// The warning names the kind; the row is never a message and does not prevent a restore.
 #[test]
 fn unknown_kind_at_load_is_reported_and_skipped() {
     let endless = "x".repeat(1_000_000);
@@ -432,7 +432,7 @@ fn unknown_kind_at_load_is_reported_and_skipped() {
     }
 }
 
-/// Rows that are none of what their kind promises.
+/// Returns rows that violate the rules of their kind.
 fn bad_rows() -> Vec<(&'static str, Option<&'static str>, Option<&'static str>)> {
     vec![
         ("bogus", Some("x"), None),

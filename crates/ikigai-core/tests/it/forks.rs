@@ -17,7 +17,7 @@ fn set(value: &Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 
-/// A root with settings, a system prompt and one exchange: five rows.
+/// Creates a root with settings, a system prompt and one exchange: five rows.
 fn parent_of(log: &mut TestLog) -> AgentId {
     let parent = log.root();
     let settings = json!({"name": "root", "workdir": "/a", "approve": "ask"});
@@ -35,8 +35,7 @@ fn fresh(log: &TestLog, name: &str) -> ForkOrder {
     order
 }
 
-/// S3-2 S2-39 S2-46: an inheriting child's history and conversation are its parent's at the fork
-/// point, whichever row that is.
+/// S3-2 S2-39 S2-46: an inheriting child equals its parent at any fork point.
 #[test]
 fn inheriting_child_equals_parent_at_fork() {
     let mut log = TestLog::default();
@@ -67,7 +66,7 @@ fn inheriting_child_equals_parent_at_fork() {
     }
 }
 
-/// S3-28 S3-41: a child is the same at its fork and after a restart, whatever it inherits.
+/// S3-28 S3-41: a child is the same at its fork and after a restart, inheriting or fresh.
 #[test]
 fn fork_and_restart_give_same_child() {
     let mut log = TestLog::default();
@@ -272,8 +271,9 @@ fn fork_rows_refer_to_each_other() {
     }
 }
 
-/// D13a S3-38: without an order the fork point is the row before the parent's own `fork` row; it
-/// may be any row or mark that the parent holds.
+/// D13a S3-38: the default fork point is the row before the parent's `fork` row.
+///
+/// It may be any row or mark that the parent can reach.
 #[test]
 fn fork_point_excludes_parents_fork_row() {
     let mut log = TestLog::default();

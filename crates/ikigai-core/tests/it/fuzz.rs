@@ -1,4 +1,4 @@
-//! Forged rows: whatever stands in the log, nothing panics.
+//! Forged rows: no content of the log causes a panic.
 
 use ikigai_core::data::ForkContext;
 use ikigai_core::load::load;
@@ -86,7 +86,7 @@ fn forged() -> impl Strategy<Value = Forged> {
     )
 }
 
-/// Puts the ids of real agents in the place of numbers.
+/// Replaces agent numbers by the ids of real agents.
 fn with_agents(data: &str, agents: &[AgentId]) -> String {
     let mut data = data.to_owned();
     for (number, agent) in agents.iter().enumerate() {

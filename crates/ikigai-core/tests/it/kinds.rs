@@ -85,7 +85,7 @@ fn every_kind_has_insert_rule_renderer_and_relevance() {
 fn one_kind_enum_from_store_to_renderer() {
     let lists: Vec<_> = source::all_of_the_workspace()
         .into_iter()
-        // Dialects have words of their own, some of which are spelled alike.
+        // Dialects have their own words, some spelled like kinds.
         .filter(|(path, _)| !path.starts_with("ikigai-providers/src/dialects/"))
         .filter(|(path, _)| !path.starts_with("ikigai-testkit/"))
         .filter(|(_, text)| {

@@ -1,4 +1,4 @@
-//! From a row to a message: three outcomes, and what each kind of row becomes.
+//! From a row to a message: three outcomes, and the message of each kind.
 
 use ikigai_core::data::{AssistantData, SystemOrigin, UserData};
 use ikigai_core::kind::StoredKind;
@@ -24,7 +24,7 @@ pub(crate) fn row(kind: &str, content: Option<&str>, data: Option<&str>) -> Row 
     }
 }
 
-/// The outcome for a message that nothing ties to others.
+/// Returns the outcome for a message without response number and call.
 fn alone(message: Message) -> Loaded {
     Loaded::Message(Part {
         message,
@@ -39,7 +39,7 @@ fn metadata_kinds() -> impl Iterator<Item = Kind> {
     Kind::ALL.into_iter().filter(|kind| !kind.is_conversation())
 }
 
-/// Texts that have been trouble somewhere.
+/// Texts that are often handled wrongly.
 const TEXTS: [&str; 7] = [
     "hello",
     "",
@@ -160,7 +160,7 @@ fn metadata_rows_without_content_are_fine() {
     let agent = log.root();
     let first = log.append(agent, Event::user("hi"));
     let without_content = table::all().into_iter().filter(|(event, content, data)| {
-        // A rewind must lead to a row that is held, which this one of the table does not.
+        // A rewind must lead to a reachable row, which the table's one does not.
         let is_metadata = !event.kind().is_conversation() && content.is_none();
         is_metadata && event.kind() != Kind::Rewind && data.as_ref() != Some(&"{}".into())
     });

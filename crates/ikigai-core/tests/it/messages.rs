@@ -215,8 +215,9 @@ fn blocks_of(agent: &Agent) -> Vec<Vec<Block>> {
         .collect()
 }
 
-/// D9a: a thinking block carries its text and an opaque payload tagged with provider and model; a
-/// payload that lacks any part of its tag is none.
+/// D9a: a thinking block has its text and an opaque payload tagged with provider and model.
+///
+/// A payload with an incomplete tag is dropped.
 #[test]
 fn thinking_block_carries_tagged_payload() {
     let whole = StoredThinking {
@@ -271,7 +272,7 @@ fn thinking_block_carries_tagged_payload() {
     }
 }
 
-/// Responses of every make: thinking before text, before calls, between them, and alone.
+/// Appends responses with thinking before text, before calls, between them, and alone.
 fn thoughtful_log(log: &mut TestLog) -> ikigai_core::AgentId {
     let agent = log.root();
     let own = |text| ("p", "m", text);

@@ -24,7 +24,7 @@ fn model() -> Target {
     target("p", "m")
 }
 
-/// The next request, checked.
+/// Returns the next request after checking it.
 fn sent(log: &TestLog, agent: AgentId) -> Request {
     let request = log.request(agent, &model()).unwrap();
     assert_eq!(check_request(&request, &model()), Ok(()));
@@ -230,7 +230,7 @@ fn killed(agent: AgentId) -> Event {
     })
 }
 
-/// Events that leave a request as it is, with a word in each that would betray it.
+/// Returns events that must not change a request, each with a word that would be noticed.
 fn metadata(agent: AgentId) -> Vec<Event> {
     let fork = ForkData {
         role: Some(ForkRole::Parent),
@@ -410,8 +410,10 @@ fn every_consumer_uses_the_projection() {
     assert_eq!(readers, Vec::<String>::new());
 }
 
-/// S4-11 S4-14: metadata rows anywhere leave the request's JSON as it is without them, and what a
-/// clear or a rewind leaves is sent, under the settings of now, as if it were the whole history.
+/// S4-11 S4-14: metadata rows at any position do not change the request's JSON.
+///
+/// The rows that a clear or rewind leaves are sent, with current settings, as if they were the
+/// whole history.
 #[test]
 fn metadata_rows_do_not_change_the_request() {
     let plain = |events: &[Event]| {

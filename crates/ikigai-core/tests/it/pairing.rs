@@ -245,8 +245,10 @@ fn older_result_answers_the_newest_open_call_of_its_id() {
     assert_eq!(answers, ["first", "second", "third", "of c2"]);
 }
 
-/// N1b S1-16: it is the path that pairs: a result whose call a summary stands for answers no older
-/// call of the same id, and a call stays answered by a result that a summary stands for.
+/// N1b S1-16: calls and results are paired on the path, also where a summary replaces one.
+///
+/// A result of a summarised call answers no older call of the same id, and a call stays answered
+/// by a summarised result.
 #[test]
 fn summarised_halves_are_not_paired_anew() {
     let mut log = TestLog::default();

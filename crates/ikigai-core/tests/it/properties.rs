@@ -1,4 +1,4 @@
-//! Properties over random histories: whatever happened, the laws hold.
+//! Properties over random histories: the laws hold for every history.
 //!
 //! A failing case prints the shortest list of actions that still fails.
 

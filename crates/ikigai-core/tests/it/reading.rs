@@ -4,7 +4,7 @@ use ikigai_core::view::Entry;
 use ikigai_core::{Block, RowRef};
 use ikigai_store::Agent;
 
-/// The texts of the agent's messages, in order, whatever blocks they stand in.
+/// Returns the texts of the agent's messages in order, from blocks of any kind.
 pub(crate) fn said(agent: &Agent) -> Vec<String> {
     let conversation = agent.view.conversation();
     let blocks = conversation.messages().iter().flat_map(|it| &it.blocks);

@@ -10,7 +10,7 @@ fn model() -> Target {
     target("p", "m")
 }
 
-/// The next request, checked.
+/// Returns the next request after checking it.
 fn sent(log: &TestLog, agent: AgentId) -> Request {
     let request = log.request(agent, &model()).unwrap();
     assert_eq!(check_request(&request, &model()), Ok(()));
@@ -37,7 +37,7 @@ const NOTES: [(Cause, &str); 4] = [
     ),
 ];
 
-/// A turn with a finished call, a stopped one and partial text, interrupted.
+/// Appends an interrupted turn with a finished call, a stopped one and partial text.
 fn interrupted(log: &mut TestLog, cause: Cause) -> AgentId {
     let agent = log.root();
     log.append(agent, Event::user("go"));
@@ -129,7 +129,7 @@ fn omit(rows: &[RowRef]) -> Event {
     Event::Error { text, data }
 }
 
-/// The rows of a turn that is going on: user, signed text, two calls, their results, user.
+/// Appends an unfinished turn: user, signed text, two calls, their results, user.
 fn refused(log: &mut TestLog) -> (AgentId, Vec<RowRef>) {
     let some = |text: &str| Some(text.to_owned());
     let opaque = Opaque {

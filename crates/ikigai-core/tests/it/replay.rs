@@ -38,7 +38,7 @@ fn tool_messages(word: &str) -> [Message; 4] {
     ]
 }
 
-/// S0-2 S0-3 S3-21: one view gives scrollback and conversation, however far it reaches.
+/// S0-2 S0-3 S3-21: one view gives scrollback and conversation, at any length.
 #[test]
 fn restore_fills_view_and_conversation() {
     let mut log = TestLog::default();
@@ -424,7 +424,7 @@ fn ranges_walk_up_and_play_oldest_first() {
     }
 }
 
-/// S3-17 D12a: rows follow each other by number, whatever their times say.
+/// S3-17 D12a: rows are ordered by sequence number, not by time.
 #[test]
 fn order_ignores_timestamps() {
     let agent = TestLog::default().root();
@@ -460,8 +460,9 @@ fn order_ignores_timestamps() {
     }
 }
 
-/// S3-19 S3-20: what an agent was at any of its rows is found by the one restore, and no other
-/// code of the workspace makes state of rows or messages of rows.
+/// S3-19 S3-20: one restore function gives an agent's state at any of its rows.
+///
+/// No other code of the workspace computes state or messages from rows.
 #[test]
 fn agent_replay_is_the_only_replay() {
     let mut log = TestLog::default();

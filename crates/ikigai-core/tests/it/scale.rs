@@ -62,7 +62,7 @@ fn scale_after(events: Vec<Event>, first: Scale) -> Scale {
     Scale::of(&agent.state, &agent.view, &target("p", "m"), first)
 }
 
-/// A row after which requests hold something else.
+/// Returns a context row, after which requests have other contents.
 fn context_row() -> Event {
     let data = SummaryData::default();
     Event::Summary { text: None, data }
@@ -86,7 +86,7 @@ fn joined(turns: impl IntoIterator<Item = Vec<Event>>) -> Vec<Event> {
 #[test]
 fn reports_of_the_model_correct_the_estimate() {
     let marks = |number: usize| std::iter::repeat_n(Event::mark(None), number).collect();
-    // Far enough back that the beginning of the conversation is not looked at.
+    // Enough rows that the beginning of the conversation is not read.
     let beginning = || joined([vec![message(100)], marks(SCALE_ROWS)]);
     let set = Settings {
         budget_tokens: Some(9),

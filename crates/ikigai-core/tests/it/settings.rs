@@ -122,7 +122,7 @@ fn child_model_survives_restart() {
     assert_eq!(log.replayed(child), log.live(child));
 }
 
-/// N4d: neither a clear nor a rewind, however far, changes a setting or the system prompt.
+/// N4d: no clear or rewind changes a setting or the system prompt.
 #[test]
 fn clear_and_rewind_keep_settings() {
     let mut log = TestLog::default();
@@ -145,7 +145,7 @@ fn clear_and_rewind_keep_settings() {
     }
 }
 
-/// A snapshot shortens the reading and changes nothing; one that cannot be read is as if absent.
+/// A snapshot shortens reading and changes no state; an unreadable one counts as absent.
 #[test]
 fn snapshots_change_no_state() {
     let mut log = TestLog::default();

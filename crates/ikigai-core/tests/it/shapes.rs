@@ -20,8 +20,9 @@ fn stored(event: Event) -> Row {
     }
 }
 
-/// E7a: rows are written exactly as the table says; at load a key that it does not name is
-/// ignored, and nothing is demanded but what sections 2, 3 and 8 demand.
+/// E7a: rows are written exactly as the table says.
+///
+/// Loading ignores unknown keys and requires only the fields that sections 2, 3 and 8 require.
 #[test]
 fn stored_shapes_match_the_table() {
     let shapes = all();
@@ -79,7 +80,7 @@ fn stored_shapes_match_the_table() {
     }
 }
 
-/// E7a: which rows are control rows is decided by what they store.
+/// E7a: the stored data of a row decides if it is a control row.
 #[test]
 fn control_rows_are_those_that_bend_or_set_something() {
     let controls = |event: &Event| {
@@ -168,7 +169,7 @@ fn agent_ids_are_22_characters() {
     }
 }
 
-/// Collects what stands under the keys that hold ids, and all that looks like one.
+/// Collects the values of id keys, and all texts that look like ids.
 fn find_ids(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Object(map) => {

@@ -1,4 +1,4 @@
-//! Looks at the program's own text, for promises that no value can show.
+//! Reads the program's source, for rules that no value can show.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ pub(crate) fn function(file: &str, signature: &str) -> String {
     panic!("`{signature}` has no end");
 }
 
-/// Says whether a line is an arm that takes whatever is left.
+/// Returns true if a line is a catch-all arm of a `match`.
 pub(crate) fn is_catch_all(line: &str) -> bool {
     let Some((pattern, _)) = line.split_once("=>") else {
         return false;

@@ -1,4 +1,4 @@
-//! The table of what each kind stores: events with the content and data of their rows.
+//! Table of stored shapes: events with the content and data of their rows.
 
 use ikigai_core::data::{
     AgentKilledData, Amounts, AnsweredBy, AssistantData, BlobRef, Category, Cause, CommandData,
@@ -16,12 +16,12 @@ pub(crate) const A: &str = "bniJxm7uT7exMXKgaMgsNA";
 /// Another one.
 pub(crate) const B: &str = "kKLiDyt8RXShFd9K4ITQlQ";
 
-/// The id that is written so.
+/// Parses an agent id.
 pub(crate) fn id(text: &str) -> AgentId {
     text.parse().unwrap()
 }
 
-/// Row `seq` of that agent.
+/// Returns the reference to row `seq` of an agent.
 pub(crate) fn at(text: &str, seq: u64) -> RowRef {
     RowRef::new(id(text), Seq(seq))
 }
@@ -548,7 +548,7 @@ fn words() -> Vec<Shape> {
     shapes
 }
 
-/// Every kind with all its fields and with as few as may be, and every word.
+/// Returns every kind with all fields and with required fields only, and every word.
 pub(crate) fn all() -> Vec<Shape> {
     [
         said(),

@@ -62,8 +62,7 @@ fn marks_survive_restart_newest_label_wins() {
     }
 }
 
-/// D11c: a rewind to a mark keeps what came up to it, the mark included, and drops the rest, as
-/// often as it is done.
+/// D11c: a rewind to a mark keeps the rows up to the mark, and drops the rest, each time.
 #[test]
 fn rewind_truncates_to_mark_and_keeps_it() {
     for label in [Some("a"), None] {
@@ -97,7 +96,7 @@ fn rewind_truncates_to_mark_and_keeps_it() {
     }
 }
 
-/// D11d: a rewind goes to the mark it names, whatever marks share its label.
+/// D11d: a rewind goes to the mark it names, also if other marks share its label.
 #[test]
 fn rewind_targets_mark_by_identity() {
     let mut log = TestLog::default();

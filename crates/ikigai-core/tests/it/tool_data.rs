@@ -131,7 +131,7 @@ fn load_function_shaped_tool_call() {
     }
 }
 
-/// D1c D1d E7a: a row of the neutral shape is one, whatever other keys it has.
+/// D1c D1d E7a: the neutral shape takes precedence over keys of older shapes.
 #[test]
 fn neutral_shape_wins_over_the_older_ones() {
     let data = r#"{"tool_call_id":"c1","name":"ls","arguments":"{}","id":"no",
@@ -227,7 +227,7 @@ fn tool_result_optional_fields() {
     assert_eq!(data.get("summary"), None);
 }
 
-/// S2-18 S2-24 D5: `is_error` is the negation of `success`; whatever is not `true` is a failure.
+/// S2-18 S2-24 D5: `is_error` is the negation of `success`; any value but `true` is a failure.
 #[test]
 fn missing_success_counts_as_failure() {
     let cases = [

@@ -8,7 +8,7 @@ use ikigai_core::{
 use ikigai_store::Agent;
 use ikigai_testkit::{TestLog, check_request, target};
 
-/// Appends a turn of a question and its answer; hands back its first and last row.
+/// Appends a turn of a question and its answer; returns its first and last row.
 fn turn(log: &mut TestLog, agent: AgentId, number: u64) -> (RowRef, RowRef) {
     let first = log.append(agent, Event::user(format!("q{number}")));
     let answer = Event::assistant(number, format!("a{number}"));
@@ -280,8 +280,9 @@ fn first_question(request: &Request) -> u64 {
     first[1..2].parse().unwrap()
 }
 
-/// E2e: what does not fit is left out by whole turns, oldest first; the last turn is always sent,
-/// its tool outputs cut where the window forces it.
+/// E2e: turns that do not fit are left out whole, oldest first.
+///
+/// The last turn is always sent, with its tool outputs cut if necessary.
 #[test]
 fn too_small_a_window_leaves_out_oldest_turns() {
     let mut log = TestLog::default();

@@ -25,8 +25,9 @@ fn lost_results(agent: &Agent, target: &Target) -> usize {
         .count()
 }
 
-/// Says whether all is sent, as in conversations of the program: they begin with the user, and what
-/// stands before the first message is left out.
+/// Returns true if the whole conversation is sent.
+///
+/// Conversations of the program begin with the user; rows before the first message are left out.
 fn is_all_sent(agent: &Agent, target: &Target) -> bool {
     let plenty = Budget::new(u64::MAX, None);
     let request = assemble(&agent.state, &agent.view, target, &plenty);
@@ -39,7 +40,7 @@ fn sent(agent: &Agent, target: &Target) -> Option<Request> {
     project(&agent.state, &agent.view, target, &plenty).ok()
 }
 
-/// Appends a context row; the agent afterwards, which must be the same after a restart.
+/// Appends a context row; returns the agent after checking it against a restart.
 fn write(
     history: &mut History,
     id: AgentId,

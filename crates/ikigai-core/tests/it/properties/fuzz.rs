@@ -1,4 +1,4 @@
-//! Whatever bytes a row holds, nothing panics.
+//! No bytes of a row cause a panic.
 
 use ikigai_core::load::load;
 use ikigai_core::render::render;
@@ -105,7 +105,7 @@ fn kind() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Does everything with a row that is done with one.
+/// Runs all operations on a row.
 fn use_row(row: &Row) {
     let _ = load(row);
     let _ = render(row).to_string();

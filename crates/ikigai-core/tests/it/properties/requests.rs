@@ -1,4 +1,4 @@
-//! Properties of requests: total, valid, the same however much was read, growing at their end.
+//! Properties of requests: total, valid, independent of the rows read, growing at their end.
 
 use ikigai_core::project::{
     Filling, assemble, block_tokens, estimate_request, estimate_tokens, is_full,
@@ -19,8 +19,9 @@ fn plenty() -> Budget {
     Budget::new(u64::MAX, None)
 }
 
-/// The model that made the payloads, another one of its provider, and another provider's, with a
-/// tool and a pinned document.
+/// Returns three targets, with a tool and a pinned document.
+///
+/// The model of the payloads, another model of its provider, and another provider's model.
 fn targets() -> [Target; 3] {
     let mut stranger = target("stranger", OWN.1);
     stranger.tools.push(ikigai_core::project::ToolSpec {
@@ -110,8 +111,9 @@ proptest! {
         }
     }
 
-    /// E2a E2b: summaries stand for what they cover, nest, are taken back, and go and come with the
-    /// path, as a slow walk over it finds.
+    /// E2a E2b: summaries replace their range, nest, can be undone, and follow the path.
+    ///
+    /// The oracle is a slow walk over the path.
     #[test]
     fn prop_summaries_nest_undo_and_follow_the_path(actions in actions(40), picks in picks(4)) {
         let history = History::of(&actions);
@@ -218,8 +220,9 @@ proptest! {
     }
 }
 
-/// Says whether no tool output is left that could be cut, which is so when only the last turn is
-/// left and it is too large for the window.
+/// Returns true if no tool output can be cut further.
+///
+/// That is so when only the last turn is left and it is too large for the window.
 fn outputs_are_short(request: &Request) -> bool {
     let mut blocks = request.messages.iter().flat_map(|message| &message.blocks);
     blocks.all(|block| match block {
@@ -234,8 +237,9 @@ struct Sent {
 }
 
 impl Sent {
-    /// Says whether a call that was open in an earlier request has its result by now. The engine
-    /// settles open calls before it sends, so that none comes late.
+    /// Returns true if a call that was open in an earlier request has a result now.
+    ///
+    /// The engine settles open calls before it sends, so that no result comes late.
     fn answers_what_was_open(&self, earlier: &Self) -> bool {
         let mut open = earlier.answers.iter().filter(|(_, by)| by.is_none());
         open.any(|(call, _)| matches!(self.answers.get(call), Some(Some(_))))
@@ -253,8 +257,9 @@ fn send(history: &History, agent: &Agent, target: &Target, at: RowRef) -> Option
     Some((Sent { answers }, request))
 }
 
-/// Says whether a row may make the next request differ from the one before: a control row but a
-/// mark.
+/// Returns true if a row may change the beginning of the next request.
+///
+/// These are all control rows except marks.
 fn may_break_off(history: &History, row: &Row) -> bool {
     history.is_control(row.at) && row.kind.read_as() != Some(Kind::Mark)
 }
