@@ -25,8 +25,7 @@ fn blobs_of_any_size_are_read_back() {
     }
 }
 
-/// A blob is none while a part is missing, be it the first or the last, and storing it again
-/// completes it.
+/// A blob with a missing part reads as `None`; storing it again completes it.
 #[test]
 fn a_half_stored_blob_is_none_until_it_is_completed() {
     let disk = Disk::new();

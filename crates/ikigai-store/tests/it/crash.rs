@@ -18,7 +18,7 @@ use crate::support::{
 /// Agents that are written at the same time, so that batches share transactions.
 const WRITERS: u64 = 2;
 
-/// A larger store is thrown away, because checking it whole takes long.
+/// Kills after which a store is replaced, because checking a larger one takes long.
 const KILLS_PER_STORE: usize = 25;
 
 /// Everything acknowledged before a kill is there afterwards, without gaps and with forks whole.
@@ -96,7 +96,7 @@ fn check_file(path: &Path) {
     assert!(!dangling, "a row refers to nothing");
 }
 
-/// Checks a log from outside and returns how many forks there are.
+/// Checks a log with SQL; returns the number of forks.
 fn check(one: &dyn Fn(&str) -> i64, acknowledged: &HashMap<String, i64>) -> i64 {
     let gaps = one(
         "SELECT count(*) FROM heads h WHERE h.seq <> (SELECT count(*) FROM messages m
@@ -137,7 +137,7 @@ fn check(one: &dyn Fn(&str) -> i64, acknowledged: &HashMap<String, i64>) -> i64 
     forks
 }
 
-/// A store whose maker was killed at any moment is made, or completed, by the next process.
+/// A store whose creation was killed at any moment is completed by the next process.
 #[test]
 fn a_store_left_half_made_is_made_by_the_next() {
     let kills = if is_long() { 500 } else { 25 };
@@ -233,7 +233,7 @@ fn take(store: &dyn Log, own: AgentId) -> HeldLog {
     let taken = loop {
         match block_on(store.commit(only(Effect::Lease(LeaseEffect::Take { agent: own })))) {
             Err(CommitError::NoAgent(_)) => break block_on(store.commit(only(create(own, None)))),
-            // A server may take a moment to hear of the death.
+            // A server may take a moment to notice the death.
             Err(CommitError::Held { .. }) => std::thread::yield_now(),
             taken => break taken,
         }

@@ -1,4 +1,4 @@
-//! The file and its disk: what cannot be used is refused by its reason and left as it is.
+//! The file and its disk: unusable files are refused with the reason and left unchanged.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -18,8 +18,9 @@ use crate::support::{
     say, tell, texts, together,
 };
 
-/// A full disk fails the append with its reason, nothing is half-written, and it goes on when
-/// there is room.
+/// A full disk fails the append with the reason and writes nothing.
+///
+/// Appends succeed again once there is space.
 ///
 /// S2-32: the failure is returned to the caller at once.
 #[test]
@@ -65,8 +66,7 @@ fn store_failure_propagates() {
     assert_eq!(done.rows[0].seq, head.next());
 }
 
-/// Batches that share a transaction with one that finds no room are stored all the same, if there
-/// is room for them.
+/// A batch without space fails alone; other batches of its transaction are stored.
 #[test]
 fn a_batch_without_room_fails_alone() {
     let disk = Disk::with_store();
@@ -127,7 +127,7 @@ fn a_refused_batch_is_taken_back_alone() {
     assert_eq!(texts(&store), ["kept", "first", "second", "third"]);
 }
 
-/// A row whose agent is not there, or which belongs to none of the claims, is refused.
+/// A row of an unknown agent, or without a claim, is refused.
 ///
 /// S3-3 S3-14: also by the tables themselves.
 #[test]
@@ -199,7 +199,7 @@ fn what_is_not_ours_is_left_alone() {
     }
 }
 
-/// A damaged store is named as such, when it is opened or when the damaged part is read.
+/// A damaged store is reported when it is opened or when the damaged part is read.
 #[test]
 fn a_damaged_store_is_named_and_left_alone() {
     let disk = Disk::with_store();
@@ -238,7 +238,7 @@ fn a_damaged_store_is_named_and_left_alone() {
     );
 }
 
-/// A row that is no text does not keep the others from being read.
+/// A row that is not text does not prevent reading the others.
 #[test]
 fn a_row_that_is_no_text_is_read_as_far_as_it_goes() {
     let disk = Disk::with_store();
@@ -298,7 +298,7 @@ fn missing_directories_are_made_for_the_owner_alone() {
     assert_eq!(mode(&path), 0o400);
 }
 
-/// A place that can hold no file is refused, and nothing is made there.
+/// A path that cannot hold a file is refused, and nothing is created.
 #[test]
 fn an_unusable_place_is_named() {
     let disk = Disk::new();

@@ -1,4 +1,4 @@
-//! Databases of an older ikigai, taken in.
+//! Import of databases of an older ikigai.
 
 use std::collections::HashSet;
 use std::io::Cursor;
@@ -75,7 +75,7 @@ fn lines_of(database: &Database, taken: &[&str]) -> Result<(Vec<u8>, ImportRepor
     Ok((lines, report))
 }
 
-/// Makes an older database of these statements, and takes it in.
+/// Creates an older database with these statements and imports it.
 fn taken_in(statements: &str) -> (TempDir, SqliteStore, ImportReport) {
     let database = Database::fresh();
     database.sql(&format!("{TABLES}{statements}"));
@@ -119,7 +119,9 @@ async fn remembered(store: &SqliteStore, agent: AgentId) -> Vec<String> {
         .collect()
 }
 
-/// Rows without owner, quotes, all three tool shapes, a rewind, a killed child, unknown kinds.
+/// Returns statements that create an older log with all its features.
+///
+/// Rows without owner, quotes, three tool shapes, a rewind, a killed child, an unknown kind.
 fn a_life() -> String {
     format!(
         r#"

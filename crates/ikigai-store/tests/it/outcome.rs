@@ -1,4 +1,4 @@
-//! Commits of which it is not known at first whether they were stored.
+//! Commits with an outcome that is unknown at first.
 
 use ikigai_core::{Epoch, Seq};
 use ikigai_store::sqlite::InjectedFault;

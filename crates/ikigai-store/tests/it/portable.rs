@@ -71,7 +71,7 @@ pub(crate) fn told(store: &dyn Log, of: Option<Vec<AgentId>>) -> String {
     })
 }
 
-/// A store with some of everything, drawn by the dice.
+/// Returns a store with random rows, mails, runs and blobs.
 pub(crate) fn some_store(disk: &Disk, dice: &mut Dice) -> SqliteStore {
     let store = open(&disk.path, 1).unwrap();
     block_on(store.commit(only(make_session()))).unwrap();
@@ -311,7 +311,7 @@ fn an_import_reads_older_versions_refuses_newer_ones_and_drops_grants() {
         refused.contains("version 3") && refused.contains("version 2"),
         "{refused}"
     );
-    // A spelling that only a parser sees through is dropped, too.
+    // A grant whose key is escaped in JSON is dropped too.
     let hidden = lines.replace(r#"\"grant\""#, r#"\"gr\\u0061nt\""#);
     assert_ne!(hidden, lines);
     copy.restore(&mut hidden.as_bytes(), RestoreMode::Merge)

@@ -32,8 +32,10 @@ fn texts(rows: &[Row]) -> Vec<String> {
     rows.iter().filter_map(|row| row.content.clone()).collect()
 }
 
-/// Eight processes make one store and write to it at the same time, and two more take one lease
-/// from each other: no write fails, no row is lost, and of two owners there is one at a time.
+/// Eight processes create one store and write to it concurrently.
+///
+/// Two more take one lease from each other. No write fails, no row is lost, and the lease has
+/// one owner at a time.
 ///
 /// N5a: only the holder writes. D12b: no gaps.
 #[test]
@@ -43,7 +45,7 @@ fn many_processes_lose_no_row() {
     lose_no_row(path.to_str().unwrap());
 }
 
-/// The same wherever the log is; it must not be there yet.
+/// Runs the test on a new log at `place`.
 pub(crate) fn lose_no_row(place: &str) {
     let rows = if is_long() { 2000 } else { 100 };
     let start = |name: &str, number: u64| {
@@ -126,7 +128,7 @@ fn fights_for_a_lease() {
         block_on(store.commit(only(Effect::Lease(LeaseEffect::Give { agent: own, epoch }))))
             .unwrap();
         let stale = block_on(store.commit(say(own, epoch, head, "late")));
-        // The other one may have written meanwhile, but a stale epoch comes first.
+        // The other process may have written meanwhile, but a stale epoch is checked first.
         assert!(
             matches!(stale, Err(CommitError::Fenced { .. })),
             "{stale:?}"
@@ -169,8 +171,7 @@ fn one_writer_per_agent_dead_owner_replaced_at_once() {
     dead_owner_is_replaced(path.to_str().unwrap(), || ());
 }
 
-/// The same wherever the log is; it must not be there yet. `notice` returns once the death of a
-/// process is known there.
+/// Runs the test on a new log at `place`; `notice` returns once the death is known there.
 pub(crate) fn dead_owner_is_replaced(place: &str, notice: impl FnOnce()) {
     let part = format!("1 {place}");
     let mut holder = Player::start("processes::holds_a_lease", &part);
@@ -207,7 +208,7 @@ fn stale_lease_write_is_refused() {
     let part = format!("1 {}", path.display());
     let mut holder = Player::start("processes::holds_a_lease", &part);
     assert_eq!(holder.hear().unwrap(), "held");
-    // Without its lock file the holder counts as dead, although it goes on.
+    // Without its lock file the owner counts as dead, although it runs.
     let locks = directory.path().join("log.db-locks");
     std::fs::remove_file(locks.join(process(1).id.to_string())).unwrap();
     let store = open(&path, 2).unwrap();
@@ -239,8 +240,9 @@ fn holds_a_lease() {
     }
 }
 
-/// A process without the lease sees each row once and in order, forks, kills and mails; anything
-/// else that it writes is refused.
+/// A process without the lease sees each row once, in order, and can fork, kill and mail.
+///
+/// Other writes are refused.
 ///
 /// N5c.
 #[test]
@@ -250,7 +252,7 @@ fn second_process_watches_forks_kills_and_mails_only() {
     watches_forks_kills_and_mails_only(path.to_str().unwrap());
 }
 
-/// The same wherever the log is; it must not be there yet.
+/// Runs the test on a new log at `place`.
 pub(crate) fn watches_forks_kills_and_mails_only(place: &str) {
     const ROWS: u64 = 300;
     let store = open_at(place, 2).unwrap();

@@ -178,7 +178,7 @@ fn a_log_that_was_left_is_read_with_and_without_its_index() {
     drop(store);
 }
 
-/// A log without rows is one too.
+/// An empty write-ahead log does not prevent reading.
 #[test]
 fn an_empty_log_is_no_obstacle() {
     let (disk, store) = half_folded();
@@ -189,7 +189,7 @@ fn an_empty_log_is_no_obstacle() {
     assert_eq!(archive.read(), ALL);
 }
 
-/// Another user's process is at work: its commits are seen.
+/// Commits of another user's running process are seen.
 #[test]
 fn a_store_of_another_user_is_read_while_it_is_written() {
     let (disk, store) = half_folded();
@@ -217,7 +217,7 @@ fn a_store_of_another_user_is_read_while_it_is_written() {
     );
 }
 
-/// A log that may not be read is named, instead of older rows being shown as if they were all.
+/// An unreadable write-ahead log is an error, instead of silently missing rows.
 #[test]
 fn a_log_that_cannot_be_read_is_named() {
     let (disk, store) = half_folded();

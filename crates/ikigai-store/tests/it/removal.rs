@@ -116,7 +116,7 @@ fn a_removed_directory_is_away() {
     assert!(!directory.exists());
 }
 
-/// A store that was opened and never written notices it with its first commit.
+/// A store that was opened and never written notices its replacement at the first commit.
 #[test]
 fn a_store_replaced_before_the_first_commit_is_away() {
     let disk = Disk::with_store();

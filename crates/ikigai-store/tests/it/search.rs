@@ -1,4 +1,4 @@
-//! The search index of SQLite: that it follows the log, can be lost, and never stands in the way.
+//! The search index of SQLite: it follows the log, can be rebuilt, and may be incomplete.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -166,7 +166,7 @@ fn letters_are_compared_as_sqlite_does() {
     }
 }
 
-/// A quiet writer fills the index by itself.
+/// An idle writer fills the index.
 #[test]
 fn an_idle_writer_fills_the_index() {
     if !is_long() {

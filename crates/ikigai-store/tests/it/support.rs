@@ -23,17 +23,17 @@ pub(crate) use ikigai_testkit::{Player, part, tell, wait_for_parent};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-/// An agent of tests: each number is another one, the same in every process.
+/// Returns the agent id of a number, the same in every process.
 pub(crate) fn agent(number: u64) -> AgentId {
     AgentId::from_random(id_bytes(1, number)).expect("it begins with a letter")
 }
 
-/// A session of tests.
+/// Returns the session id of a number.
 pub(crate) fn session(number: u64) -> SessionId {
     SessionId::from_random(id_bytes(2, number)).expect("it begins with a letter")
 }
 
-/// A process of tests.
+/// Returns the process record of a number.
 pub(crate) fn process(number: u64) -> ProcessRecord {
     ProcessRecord {
         id: ProcessId::from_random(id_bytes(3, number)).expect("it begins with a letter"),
@@ -59,7 +59,7 @@ pub(crate) fn open_at(place: &str, number: u64) -> Result<Arc<dyn Log>, StoreErr
     open_log(place, process(number))
 }
 
-/// A claim of the holder of a lease.
+/// Returns a claim of a lease's owner.
 pub(crate) fn claim(agent: AgentId, epoch: Epoch, expected: Seq) -> HeadClaim {
     HeadClaim {
         agent,
@@ -67,7 +67,7 @@ pub(crate) fn claim(agent: AgentId, epoch: Epoch, expected: Seq) -> HeadClaim {
     }
 }
 
-/// A row that says something.
+/// Returns a `user` row with a text.
 pub(crate) fn said(agent: AgentId, text: &str) -> NewRow {
     let event = Event::User {
         text: text.to_owned(),
@@ -76,7 +76,7 @@ pub(crate) fn said(agent: AgentId, text: &str) -> NewRow {
     event.into_row(agent, Micros(7))
 }
 
-/// One side of a fork.
+/// Returns the `fork` row of one side.
 pub(crate) fn fork_row(agent: AgentId, role: ForkRole) -> NewRow {
     let event = Event::Fork {
         text: "forked".to_owned(),
@@ -146,7 +146,7 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// An empty one.
+    /// Creates an empty directory.
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log.db");
@@ -189,7 +189,7 @@ pub(crate) fn mode(path: impl AsRef<Path>) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// Commits all batches but the first in one transaction: the first keeps the writer waiting.
+/// Commits all batches but the first in one transaction, while the first one blocks the writer.
 pub(crate) fn together<const N: usize>(
     store: &SqliteStore,
     path: &Path,
@@ -219,7 +219,7 @@ pub(crate) fn together<const N: usize>(
     results.map(Option::unwrap)
 }
 
-/// Says whether the long profile was asked for.
+/// Returns true if the long test profile is on.
 pub(crate) fn is_long() -> bool {
     std::env::var_os("IKIGAI_TEST_LONG").is_some_and(|value| value == "1")
 }

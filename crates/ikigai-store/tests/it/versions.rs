@@ -13,7 +13,7 @@ use crate::support::{
     Disk, agent, create, make_agent, make_session, mode, only, open, process, say, texts,
 };
 
-/// A store of a newer program is refused with both versions named, and left as it is.
+/// A store of a newer program is refused with both versions named, and stays unchanged.
 ///
 /// E13.
 #[test]
@@ -59,7 +59,7 @@ fn open_as(path: &Path, number: u64, migrations: Migrations) -> Result<SqliteSto
     SqliteStore::open(SqliteOptions::new(path, process(number)).with_migrations(migrations))
 }
 
-/// A store is copied before it is migrated, and a process under which that happened stops writing.
+/// A store is backed up before a migration; processes of the old version stop writing.
 ///
 /// E13.
 #[test]
@@ -90,7 +90,7 @@ fn a_store_is_migrated_after_a_backup_and_old_processes_are_told() {
     assert_eq!((store as usize, program as usize), (OURS + 1, OURS));
 }
 
-/// A store of the first version is brought to this one, with all it holds.
+/// A store of the first version is migrated with all its rows.
 #[test]
 fn a_store_of_the_first_version_is_migrated() {
     const FIRST: Migrations = &[MIGRATIONS[0]];
@@ -110,7 +110,7 @@ fn a_store_of_the_first_version_is_migrated() {
     assert!(block_on(usage).unwrap().is_empty());
 }
 
-/// A migration that fails changes nothing, and its copy is not overwritten by that of the next.
+/// A failed migration changes nothing; the next one does not overwrite its backup.
 #[test]
 fn a_failed_migration_changes_nothing_and_no_backup_is_overwritten() {
     let disk = Disk::with_store();
@@ -138,8 +138,9 @@ fn a_failed_migration_changes_nothing_and_no_backup_is_overwritten() {
     );
 }
 
-/// E13b: rows carry tags that an older program would not look at, so it refuses the store, and a
-/// store without them is brought up to date without a question or a loss.
+/// E13b: an older program refuses a store whose rows have grant tags, which it would ignore.
+///
+/// A store without tags is migrated without a question or a loss.
 #[test]
 fn older_program_refuses_new_shapes() {
     let before: Migrations = &MIGRATIONS[..7];

@@ -115,7 +115,7 @@ fn nothing_can_be_changed() {
     assert_eq!(texts(&store), ["kept"]);
 }
 
-/// Functions that act are refused by the server's own catalogue, whatever they are called.
+/// Functions with side effects are refused by the server's catalogue, under any name.
 #[test]
 fn functions_that_act_are_refused() {
     let database = Database::fresh();

@@ -1,5 +1,6 @@
-//! Eight processes with twenty agents each write, fork, mail and wait on one server, which is
-//! restarted twice and whose connections are ended and cut at random.
+//! Eight processes with twenty agents each write, fork, mail and wait on one server.
+//!
+//! The server is restarted twice, and connections are ended and cut at random.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -41,8 +42,9 @@ fn number_of(process: u64, place: u64) -> u64 {
     1_000_000 * process + 10_000 * (place + 1)
 }
 
-/// No commit fails that is not tried again, no row is lost or doubled, each agent has one writer at
-/// a time, and every wait ends.
+/// No row is lost or duplicated, each agent has one writer, and every wait ends.
+///
+/// Every failed commit can be retried.
 #[test]
 fn nothing_is_lost_or_doubled_in_chaos() {
     let server = PgServer::with(&["fsync = on"]);
@@ -51,7 +53,7 @@ fn nothing_is_lost_or_doubled_in_chaos() {
     let mut dice = Dice::roll();
     prepare(&database);
 
-    // Half of them have a way that is cut now and then, by which answers are lost.
+    // Half of them connect through a proxy that is cut now and then, so replies are lost.
     let proxy = Proxy::to(&database);
     let mut players: Vec<_> = (1..=PROCESSES)
         .map(|number| {
@@ -174,11 +176,11 @@ fn check_agents(store: &PostgresStore, told: &[String]) {
         written += rows.len();
     }
     assert_eq!(counted, PROCESSES * AGENTS);
-    // It was no idle time.
+    // The processes were busy.
     assert!(written > 200, "{written} rows");
 }
 
-/// Each mail was delivered once, by a row that names it, and was answered.
+/// Checks that each mail was delivered once, by a row that names it, and answered.
 fn check_mail(store: &PostgresStore) {
     let agents = block_on(store.agents(None)).unwrap();
     let mut sent: BTreeSet<u128> = BTreeSet::new();
@@ -275,7 +277,7 @@ fn passes(error: &StoreError) -> bool {
     matches!(error, StoreError::Away { .. } | StoreError::Busy(_))
 }
 
-/// Reads something, however long the store is away.
+/// Reads with retries while the store is away.
 async fn read<T>(read: impl AsyncFn() -> Result<T, StoreError>) -> T {
     loop {
         match read().await {
@@ -286,7 +288,7 @@ async fn read<T>(read: impl AsyncFn() -> Result<T, StoreError>) -> T {
     }
 }
 
-/// Commits something, however long the store is away; looks for it if its fate is not known.
+/// Commits with retries while the store is away; looks the batch up if its outcome is unknown.
 async fn commit(
     store: &PostgresStore,
     batch: Batch,
@@ -305,7 +307,7 @@ async fn commit(
     }
 }
 
-/// One agent with all that it does.
+/// One agent and its random work.
 struct Actor {
     store: Arc<PostgresStore>,
     number: u64,

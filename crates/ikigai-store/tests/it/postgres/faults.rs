@@ -173,7 +173,7 @@ fn a_read_only_server_is_waited_for() {
     };
 
     set("on");
-    // Connections hear of it a little later.
+    // Connections notice it a little later.
     let refused = loop {
         if let Err(refused) = say_next(&store) {
             break refused;
@@ -289,7 +289,7 @@ fn a_statement_that_is_given_up_leaves_nothing() {
     assert_eq!(texts(&store), ["row 1"]);
 }
 
-/// The clocks of the machines say nothing: the server's alone counts.
+/// Clocks of other machines do not matter: only the server's counts.
 #[test]
 fn clocks_of_other_machines_do_not_matter() {
     let database = Database::fresh();
@@ -331,7 +331,7 @@ fn a_killed_process_is_replaced_at_once() {
     player.kill();
     let epoch = take(&store);
 
-    // It had said that it lives not long before.
+    // Its last heartbeat was recent.
     let fresh = "SELECT bool_or(heartbeat > (extract(epoch FROM now()) - 15) * 1000000)
                  FROM processes WHERE heartbeat > 0";
     assert_eq!(database.sql(fresh), [[Some("t".to_owned())]]);
@@ -382,8 +382,7 @@ fn a_process_that_is_cut_off_is_replaced_and_cannot_write() {
     );
 }
 
-/// Two agents of one store are made and written in one transaction, of which the server ends the
-/// connection at any moment.
+/// Batches that share a transaction are all stored, although the reply to it is lost.
 #[test]
 fn several_batches_share_the_fate_of_none() {
     let database = Database::fresh();

@@ -1,4 +1,4 @@
-//! Hearing of each other, and knowing who lives.
+//! Notifications between processes, and detection of dead processes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::support::process;
 /// Time limit of each step of a test.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// One process, as far as it listens.
+/// Listener of one process.
 struct Listening {
     record: ProcessRecord,
     target: Arc<PostgresTarget>,
@@ -46,13 +46,13 @@ impl Listening {
         self.target.connect(ConnectionRole::Writing).await.unwrap()
     }
 
-    /// Says whether it believes that another one lives.
+    /// Returns true if another process counts as alive.
     async fn sees(&self, other: &Self) -> bool {
         let link = self.link().await;
         is_alive(&link, other.record.id).await.unwrap()
     }
 
-    /// Goes on looking until it sees another one dead, or alive.
+    /// Polls until another process counts as dead, or alive.
     async fn waits_until(&self, other: &Self, is_alive: bool) {
         let waiting = async {
             while self.sees(other).await != is_alive {
@@ -69,7 +69,7 @@ impl Listening {
         watch
     }
 
-    /// Ends as a crash does.
+    /// Aborts the listener as a crash does.
     fn crash(self) {
         self.task.abort();
     }
@@ -79,7 +79,7 @@ async fn soon<T>(future: impl Future<Output = T>) -> T {
     timeout(PATIENCE, future).await.expect("it happens soon")
 }
 
-/// Waits until there is a connection of that name that waits for orders.
+/// Waits until a connection of this name is idle.
 async fn until(database: &Database, name: &str) {
     let question = format!(
         "SELECT 1 FROM pg_stat_activity WHERE application_name = {name} AND state = 'idle'
@@ -106,7 +106,7 @@ fn a_commit_of_another_process_is_heard_of() {
         let other = Listening::start(&database, 2).await;
         let mut watch = one.quiet_watch(&database).await;
 
-        // The first times may be those of its beginning.
+        // The first notifications may be those of its start.
         for _ in 0..5 {
             other.notifier.committed();
             assert!(soon(watch.changed()).await);
@@ -234,7 +234,7 @@ fn whoever_says_nothing_for_15_seconds_is_gone_though_it_has_its_lock() {
         let holder = stopped.link().await;
         let hold = holder.client.batch_execute("SELECT pg_advisory_lock(42)");
         hold.await.unwrap();
-        // A server that was just started gives everybody more time.
+        // A server that was just started gives processes more time.
         database
             .sql("SELECT pg_sleep(17 - extract(epoch FROM now() - pg_postmaster_start_time()))");
 

@@ -29,7 +29,7 @@ pub(crate) fn open(database: &Database, number: u64) -> Result<PostgresStore, St
     PostgresStore::open(PostgresOptions::new(url, process(number)))
 }
 
-/// Does a little of everything with a store: makes an agent, writes, searches, watches, reads.
+/// Creates an agent, writes, searches, watches and reads.
 pub(crate) fn works(store: &PostgresStore) {
     make_agent(store, agent(1));
     block_on(store.commit(say(agent(1), Epoch(1), Seq(0), "a word"))).unwrap();

@@ -95,7 +95,7 @@ fn an_older_log_is_migrated_and_a_newer_one_refused() {
     );
 }
 
-/// E13b: rows carry tags that an older program would not look at.
+/// E13b: an older program would ignore grant tags of rows, so it refuses the log.
 #[test]
 fn a_program_from_before_grants_refuses_the_log() {
     let database = Database::fresh();

@@ -1,4 +1,4 @@
-//! Commits whose answer was lost: they are looked at, and written again only if they are not there.
+//! Commits with a lost reply: they are looked up, and written again only if not stored.
 
 use ikigai_core::{Epoch, Seq};
 use ikigai_store::postgres::InjectedFault;

@@ -1,4 +1,4 @@
-//! Random histories go through both engines: every answer and everything that is read is the same.
+//! Random histories on both engines: all results and reads are equal.
 
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ struct Played {
 }
 
 impl Played {
-    /// Looks at what became of the agents.
+    /// Reads the heads of all agents.
     fn heed(&mut self, store: &Arc<dyn Log>) {
         let agents = block_on(store.agents(None)).unwrap();
         self.heads = agents
@@ -219,7 +219,7 @@ fn index(dice: &mut Dice, bound: usize) -> usize {
     usize::try_from(dice.below(bound as u64)).unwrap()
 }
 
-/// Every read that there is, as text.
+/// Returns the results of all reads as text.
 fn read_everything(store: &Arc<dyn Log>) -> Vec<String> {
     let mut read = Vec::new();
     macro_rules! note {

@@ -1,4 +1,4 @@
-//! A log goes from one engine to the other and back, and is the same log.
+//! Copying a log to the other engine and back gives the same log.
 
 use ikigai_store::portable::{RestoreError, RestoreMode};
 use ikigai_store::{Admin, Log};

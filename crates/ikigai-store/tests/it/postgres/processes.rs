@@ -18,7 +18,7 @@ fn second_process_watches_forks_kills_and_mails_only() {
     watches_forks_kills_and_mails_only(&Database::fresh().url());
 }
 
-/// N5a: an owner that was killed is replaced as soon as the server knows that it is gone.
+/// N5a: a killed owner is replaced as soon as the server notices its end.
 #[test]
 fn one_writer_per_agent_dead_owner_replaced_at_once() {
     let database = Database::fresh();
@@ -26,7 +26,7 @@ fn one_writer_per_agent_dead_owner_replaced_at_once() {
     dead_owner_is_replaced(&database.url(), || {
         let listening = "SELECT FROM pg_stat_activity
              WHERE datname = current_database() AND application_name = 'ikigai listen'";
-        // The one who takes over listens too.
+        // The process that takes over listens too.
         while database.sql(listening).len() > 1 {
             std::thread::yield_now();
         }

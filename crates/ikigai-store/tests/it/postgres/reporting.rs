@@ -18,11 +18,11 @@ fn a_server_tells_how_it_is() {
     assert!(report.version.starts_with(|it: char| it.is_ascii_digit()));
     assert_eq!(report.missing_rights, [""; 0]);
     assert!(!report.is_read_only && report.is_private);
-    // Servers of tests need not survive a loss of power.
+    // Test servers need not survive a power loss.
     assert_eq!(report.unsafe_settings, ["fsync", "full_page_writes"]);
     assert!(report.connections.0 >= 2 && report.connections.0 <= report.connections.1);
     assert!(report.notified.is_some());
-    // It is the same machine.
+    // Server and client run on the same machine.
     assert!(report.clock_ahead.abs() < 1_000_000, "{report:?}");
 }
 

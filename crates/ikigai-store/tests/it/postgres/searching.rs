@@ -1,5 +1,6 @@
-//! The search index of PostgreSQL: that it follows the log, can be lost, and misses nothing that
-//! several processes write.
+//! The search index of PostgreSQL: it follows the log and can be rebuilt.
+//!
+//! It misses no row that several processes write.
 
 use ikigai_core::find::Words;
 use ikigai_core::{Epoch, Seq};
@@ -56,7 +57,7 @@ fn an_append_leaves_the_index_behind_and_a_search_catches_up() {
 
     let left = block_on(store.index_chunk()).unwrap();
 
-    // A quiet moment may have been used meanwhile.
+    // The idle writer may have indexed more meanwhile.
     assert!(left <= 1476, "{left}");
     assert_eq!(hits(&store, "n2500"), [2500]);
     assert_eq!(indexed(&database), "2500");
@@ -122,7 +123,7 @@ fn a_row_that_is_committed_after_a_later_one_is_found() {
     let database = Database::fresh();
     let store = store_of(&database, numbered(1));
     block_on(store.commit(only(create(agent(2), None)))).unwrap();
-    // As by a process that has not committed yet.
+    // Draws an id as an uncommitted transaction does.
     let drawn = database.sql("SELECT nextval('messages_id_seq')");
     let drawn = drawn[0][0].clone().unwrap();
     block_on(store.commit(say(agent(1), Epoch(1), Seq(1), "later"))).unwrap();
@@ -182,7 +183,7 @@ fn two_processes_fill_one_index_at_once() {
     assert_eq!(indexed(&database), "3000");
 }
 
-/// A quiet writer fills the index by itself.
+/// An idle writer fills the index.
 #[test]
 fn an_idle_writer_fills_the_index() {
     let database = Database::fresh();

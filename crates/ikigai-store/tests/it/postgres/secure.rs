@@ -1,4 +1,4 @@
-//! TLS: what each `sslmode` accepts, on a server that has it and on one that has not.
+//! TLS: connections that each `sslmode` accepts, on servers with and without TLS.
 
 use std::fs;
 use std::net::TcpListener;
@@ -14,7 +14,7 @@ fn certificates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/postgres/certificates")
 }
 
-/// A server that is reached over TCP, with TLS if it is to; and its port.
+/// Starts a server on TCP, with TLS on request; returns it with its port.
 fn server(has_tls: bool) -> (PgServer, u16) {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
@@ -40,7 +40,7 @@ fn server(has_tls: bool) -> (PgServer, u16) {
     (server, port)
 }
 
-/// Says whether the connection is encrypted, or why there is none.
+/// Returns true if the connection is encrypted.
 fn is_encrypted(host: &str, port: u16, parameters: &str) -> Result<bool, StoreError> {
     let url = format!("postgres://postgres@{host}:{port}/postgres?{parameters}");
     let target = PostgresTarget::new(Url::parse(&url).unwrap(), MIGRATIONS)?;
@@ -78,7 +78,7 @@ fn a_connection_is_as_secure_as_it_was_asked_to_be() {
             "localhost",
             "sslmode=verify-full&sslrootcert=system".to_owned(),
         ),
-        // It is made out for another name.
+        // The certificate is for another name.
         ("127.0.0.1", format!("sslmode=verify-full&{ca}")),
     ] {
         let refused = is_encrypted(host, port, &parameters).unwrap_err();
