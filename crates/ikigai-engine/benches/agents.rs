@@ -1,4 +1,4 @@
-//! Costs of many agents: forked in sequence from a long and a short history, and answering in
+//! Costs of many agents. They are forked in sequence from a long and a short history, and answer in
 //! parallel.
 //!
 //!     cargo bench -p ikigai-engine --bench agents

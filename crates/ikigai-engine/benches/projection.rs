@@ -1,5 +1,5 @@
-//! Cost of the next request: restore the agent from an open store, read rows for 100,000 tokens,
-//! project the request.
+//! Cost of the next request. This restores the agent from an open store, reads rows for 100,000
+//! tokens and projects the request.
 //!
 //!     cargo bench -p ikigai-engine --bench projection              absolute figures, by divan
 //!     cargo bench -p ikigai-engine --bench projection -- compare   growth, in turns

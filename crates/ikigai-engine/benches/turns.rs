@@ -1,5 +1,5 @@
-//! Cost of a turn after a short, a long and a very long history, and the share of each request in
-//! common with the previous one, over a day of 500 turns.
+//! Cost of a turn after a short, a long and a very long history. Also measures the share of each
+//! request in common with the previous one, over a day of 500 turns.
 //!
 //!     cargo bench -p ikigai-engine --bench turns
 #![expect(

@@ -195,7 +195,7 @@ async fn a_command_and_leaving_in_one_burst_store_the_command_and_end() {
     }
 }
 
-/// A message that follows a command is stored as mail, and no turn begins while leaving.
+/// A message after a command is stored as mail; leaving begins no turn.
 #[tokio::test(start_paused = true)]
 async fn a_message_after_a_command_waits_as_mail_when_the_program_leaves() {
     let world = World::new();

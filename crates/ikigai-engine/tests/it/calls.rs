@@ -125,7 +125,7 @@ async fn each_call_gets_own_result_row() {
     assert_eq!(results_sent(request), sent);
 }
 
-/// S3-6: rows of a call belong to its caller, even if the user views another agent meanwhile.
+/// S3-6: rows of a call belong to its caller, even while the user views another agent.
 #[tokio::test(start_paused = true)]
 async fn tool_rows_owned_by_caller_after_switch() {
     let (world, _) = World::with_fakes();

@@ -109,7 +109,8 @@ async fn outputs_are_shortened_above_the_configured_share() {
     }
 }
 
-/// The parts of `/context` add up to the request; full and elided outputs are separate parts.
+/// The parts of `/context` add up to the messages of the request. Full and elided outputs are
+/// separate parts.
 #[tokio::test]
 async fn parts_of_the_context_add_up_to_what_is_sent() {
     let limits = ContextLimits {

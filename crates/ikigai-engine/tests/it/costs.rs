@@ -13,7 +13,7 @@ use crate::support::{World, say};
 /// Rows that fit on a screen.
 const SCREEN: usize = 50;
 
-/// Builds a history in which every third row is a mark or a rewind, with snapshots.
+/// Builds a history with snapshots; every third row is a mark or a rewind.
 fn history(turns: u64) -> (TestLog, AgentId) {
     let mut log = TestLog::new(7);
     let agent = log.root();
@@ -83,7 +83,7 @@ fn a_fork_writes_as_much_whatever_the_history() {
     assert_eq!(counted, [2, 2]);
 }
 
-/// Snapshots are stored even if each process adds only a few control rows, as `run` does.
+/// Snapshots are stored even if each process adds few control rows, as `run` does.
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_is_stored_after_8_control_rows() {
     let mut world = World::with_window(1_000);

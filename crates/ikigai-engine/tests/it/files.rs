@@ -1,4 +1,4 @@
-//! Facts that calls read from the log, and the parts of their output that it stores.
+//! Facts that calls read from the log, and storage of their output.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -193,8 +193,8 @@ async fn a_long_output_is_kept_in_a_blob_that_can_be_paged() {
     assert!(!paged.contains("line 5002"), "{paged}");
 }
 
-/// E15: credentials in tool output are blanked before it is stored: in the row, its shown text, the
-/// blob and progress.
+/// E15: credentials in tool output are blanked before it is stored. This covers the row, its shown
+/// text, the blob and progress.
 #[tokio::test(start_paused = true)]
 async fn credentials_never_stored() {
     let diary = Diary::default();

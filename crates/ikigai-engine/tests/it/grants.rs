@@ -1,4 +1,4 @@
-//! Grants belong to a user on a machine: the log records them, but they apply only there.
+//! Grants belong to a user on a machine. The log records them, but they apply only there.
 
 use ikigai_core::data::{self, AnsweredBy, CommandData, ForkContext, ForkData};
 use ikigai_core::settings::{Approve, Rule};
@@ -139,7 +139,7 @@ async fn an_answer_grants_its_own_rule_and_nothing_from_elsewhere() {
     );
 }
 
-/// E22: rows of older stores have no tag, so their mode and rules are offered and not in force.
+/// E22: rows of older stores have no tag. Their mode and rules are offered and not in force.
 #[tokio::test(start_paused = true)]
 async fn rows_of_older_stores_are_offered_and_not_in_force() {
     let (world, diary) = World::with_fakes();

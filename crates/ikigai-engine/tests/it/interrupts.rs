@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use crate::fakes::{Deed, Moment, calling};
 use crate::support::{Given, TestJob, World, attended, interrupt, is_stored, say, target_of};
 
-/// N2c: an interrupt stores the partial text and a result with a verdict for each stopped call,
-/// both before the `interrupted` row. Finished calls keep their results.
+/// N2c: an interrupt stores the partial text and a result for each stopped call. Both precede the
+/// `interrupted` row; each result has a verdict. Finished calls keep their results.
 #[tokio::test(start_paused = true)]
 async fn interrupt_persists_partial_text_and_stopped_calls() {
     while_it_speaks().await;

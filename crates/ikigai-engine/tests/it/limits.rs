@@ -1,4 +1,4 @@
-//! Limits of a turn; a turn that exceeds one ends with a row that names it.
+//! Limits of a turn. A turn that exceeds one ends with a row that names it.
 
 use std::time::Duration;
 

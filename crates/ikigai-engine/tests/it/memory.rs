@@ -69,8 +69,9 @@ fn is_kind(row: &Row, kind: Kind) -> bool {
     row.kind.read_as() == Some(kind)
 }
 
-/// S2-19 E2d E2e: after a turn of 34 calls with 32 KB each, the next request has the user's rule,
-/// the answer and the outcomes of the calls. Every request fits and has its newest result whole.
+/// S2-19 E2d E2e: a turn of 34 calls with 32 KB each forgets nothing. The next request has the
+/// user's rule, the answer and the outcomes of the calls. Every request fits and has its newest
+/// result whole.
 #[tokio::test(start_paused = true)]
 async fn a_long_turn_forgets_nothing() {
     for window in [20_000, 24_000, 32_000, 200_000] {
@@ -367,7 +368,8 @@ async fn an_overflow_corrects_the_window_and_the_turn_goes_on() {
     assert_eq!(window, 8_500);
 }
 
-/// A refusal without a number lowers the window below the refused size, not below its half.
+/// A refusal without a number lowers the window below the refused size. It stays above half of that
+/// size.
 #[tokio::test(start_paused = true)]
 async fn an_overflow_without_a_number_corrects_the_window_by_what_was_sent() {
     let world = world(100_000);
@@ -400,8 +402,8 @@ async fn an_overflow_without_a_number_corrects_the_window_by_what_was_sent() {
     assert_eq!(context.source, WindowSource::Refusal);
 }
 
-/// A window stated by the server is used even if it exceeds the estimate of the refused request.
-/// The server counts more tokens than estimated, so the retry is shorter.
+/// A window stated by the server is used even above the refused request's estimate. The server
+/// counts more tokens than estimated, so the retry is shorter.
 #[tokio::test(start_paused = true)]
 async fn a_stated_window_is_kept_where_estimates_are_too_low() {
     let world = world(100_000);
@@ -531,8 +533,8 @@ async fn a_row_is_opened_in_pages() {
     assert_eq!(pages[4], "`query` or `row` is missing");
 }
 
-/// E2d: without a summary the conversation is cut, with a note to the model and a warning. The
-/// user's messages and the newest exchange stay.
+/// E2d: without a summary the conversation is cut, with a note and a warning. The note is for the
+/// model, the warning for the user. The user's messages and the newest exchange stay.
 #[tokio::test(start_paused = true)]
 async fn a_cut_leaves_a_note_and_the_users_messages() {
     let world = world(7_000);

@@ -48,8 +48,8 @@ async fn answer_rows(world: &World, id: AgentId) -> Vec<String> {
         .collect()
 }
 
-/// E22: the answer to a question is a `command` row with `args`, `of` and `by`, durable before the
-/// call runs. *Always* sets `rules` in the same row, and the next call runs unasked.
+/// E22: the answer to a question is a `command` row, durable before the call runs. It has `args`,
+/// `of` and `by`. *Always* sets `rules` in the same row, and the next call runs unasked.
 #[tokio::test(start_paused = true)]
 async fn permission_answer_durable_before_the_call() {
     let (world, diary) = World::with_fakes();
@@ -294,8 +294,8 @@ async fn permission_question_survives_restart() {
     );
 }
 
-/// A call that was approved but not started before a crash is closed as not run. The approval was
-/// for that turn only.
+/// A call approved but not started before a crash is closed as not run. The approval was for that
+/// turn only.
 #[tokio::test(start_paused = true)]
 async fn an_answered_call_that_had_not_started_is_closed() {
     let (world, diary) = World::with_fakes();

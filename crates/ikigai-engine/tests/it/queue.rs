@@ -54,8 +54,8 @@ fn said_in_last_request(world: &World) -> Vec<String> {
         .collect()
 }
 
-/// E10f: a message to a busy agent is mail from the user, consumed at the next boundary. Its `user`
-/// row with `origin` typed is in the same transaction; several keep their order.
+/// E10f: a message to a busy agent is mail of its user until the next boundary. Its `user` row with
+/// `origin` typed is in the transaction that consumes it; several keep their order.
 #[tokio::test(start_paused = true)]
 async fn queued_input_is_mail_from_the_user() {
     let (world, _) = World::with_fakes();

@@ -338,7 +338,7 @@ async fn retry_rewinds_to_last_user_row_and_sends() {
     );
 }
 
-/// A retry sends the queued messages of the turn again, with the one that started it.
+/// A retry sends all messages of the turn again, queued ones included.
 #[tokio::test(start_paused = true)]
 async fn retry_keeps_all_messages_that_started_the_turn() {
     let (world, _) = World::with_fakes();

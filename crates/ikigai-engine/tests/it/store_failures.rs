@@ -72,7 +72,7 @@ async fn work_resumes_when_store_returns() {
     }
 }
 
-/// A commit that hangs for long is reported to the front end; the turn waits for it.
+/// A commit that hangs for long is reported, and the turn waits for it.
 #[tokio::test(start_paused = true)]
 async fn a_store_that_does_not_answer_is_told_of() {
     for (pause, is_told) in [(2, false), (20, true)] {

@@ -204,7 +204,7 @@ async fn a_message_queued_during_a_turn_is_received_under_its_id() {
     assert_eq!(states, expected);
 }
 
-/// A message typed while `!command` runs is durable at once; an exit does not send it.
+/// A message typed while `!command` runs is durable; an exit does not send it.
 #[tokio::test]
 async fn a_message_sent_while_a_shell_command_runs_is_queued_and_not_sent_while_leaving() {
     let place = tempfile::tempdir().unwrap();

@@ -340,8 +340,8 @@ async fn fill(world: &World, worker: &mut Worker, turns: usize) {
     }
 }
 
-/// A summary starts with the turn that reaches the limit and runs in parallel with it. It applies
-/// from the next request on.
+/// A summary runs in parallel with the turn that reaches the limit. It applies from the next
+/// request on.
 #[tokio::test(start_paused = true)]
 async fn a_full_window_is_summarised_beside_the_turn() {
     let world = crowded();

@@ -129,8 +129,8 @@ async fn agent_tools_commit_effect_with_result() {
     }
 }
 
-/// E6, N6a: after a permanent store failure at any commit, a call has effect and result, or
-/// neither.
+/// E6, N6a: after a permanent store failure a call has effect and result, or neither. This holds
+/// for a failure at any commit.
 #[tokio::test(start_paused = true)]
 async fn agent_tools_without_a_store_do_nothing() {
     for case in CASES {

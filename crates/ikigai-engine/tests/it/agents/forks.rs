@@ -68,8 +68,8 @@ async fn the_prompt_of_a_fork_is_the_childs() {
     assert!(!said.contains(&"count the rows".to_owned()), "{said:?}");
 }
 
-/// N1a: a child forked in the middle of a response learns its identity from the result of the fork
-/// call. Its log has no results of the parent's calls.
+/// N1a: a child forked within a response learns its identity from the fork's result. Its log has no
+/// results of the parent's calls.
 #[tokio::test(start_paused = true)]
 async fn a_child_learns_who_it_is_by_the_call_that_made_it() {
     let (world, _) = World::with_fakes();

@@ -63,8 +63,7 @@ async fn agent_killed_owned_by_killer() {
     );
 }
 
-/// S3-12, D6: if an agent kills itself or an ancestor, the topmost killed agent's parent gets the
-/// row.
+/// S3-12, D6: if an agent kills itself or an ancestor, the topmost victim's parent gets the row.
 #[tokio::test(start_paused = true)]
 async fn self_kill_row_owned_by_parent() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! Mail: shown by the row that consumes it, and no reason to begin a turn by itself.
+//! Mail: shown by the row that consumes it; it starts no turn by itself.
 
 use std::time::Duration;
 
@@ -184,8 +184,8 @@ async fn waking_an_agent_at_work_leaves_its_turn_alone() {
     assert_eq!(world.texts(one, "assistant").await, ["done", "heard"]);
 }
 
-/// E10e: the end of the last child that the model forked starts one turn of the parent. That turn
-/// gets the mail of all children.
+/// E10e: when the last child that the model forked ends, the parent begins one turn. That turn gets
+/// the mail of all children.
 #[tokio::test(start_paused = true)]
 async fn last_child_done_starts_one_turn() {
     let world = World::new();

@@ -62,7 +62,7 @@ async fn only_supervisors_take_over_agents() {
     assert_eq!(second.texts(one, "assistant").await, ["at last"]);
 }
 
-/// N5c: a process without an agent's lease can read it and send it mail, but not write its rows.
+/// N5c: a process without an agent's lease can read and mail it. It cannot write the agent's rows.
 /// The holder delivers the mail.
 #[tokio::test(start_paused = true)]
 async fn another_process_reads_and_mails_and_does_not_write() {
@@ -169,7 +169,7 @@ async fn a_held_agent_is_forked_and_followed() {
     assert_ne!(holds(one), holds(world.named("parser").await));
 }
 
-/// A wait for an agent ends when the agent's process dies, though that stores no row.
+/// A wait for an agent ends when its process dies, though that stores nothing.
 #[tokio::test(start_paused = true)]
 async fn a_wait_ends_when_the_process_of_whom_it_waits_for_has_died() {
     let world = World::new();

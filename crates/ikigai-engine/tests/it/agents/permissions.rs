@@ -29,7 +29,7 @@ fn answering(answer: Answer) -> impl FnMut(&UiEvent) -> Vec<UserRequest> + Send 
     }
 }
 
-/// Lets the model make a call; returns if it was asked about, its verdict and output.
+/// Runs a call of the model; returns if it was asked about, verdict and output.
 async fn make(
     world: &World,
     worker: &mut Worker,

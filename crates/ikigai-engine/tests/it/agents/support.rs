@@ -34,7 +34,7 @@ pub(super) fn send(to: &str, message: &str) -> AnswerBlock {
     call("send", &json!({ "to": to, "message": message }))
 }
 
-/// Returns a call that waits for these agents, or for any mail if there are none.
+/// Returns a call that waits for these agents; without agents, for any mail.
 pub(super) fn wait(seconds: u64, agents: &[&str]) -> AnswerBlock {
     let arguments = json!({ "timeout": seconds, "from_agents": agents });
     call("wait", &arguments)

@@ -1,5 +1,5 @@
-//! Whole trees, live and replayed: a live agent equals the one restored from its log, after any
-//! operations on the tree.
+//! Whole trees, live and replayed. After any operations on the tree, a live agent equals the one
+//! restored from its log.
 
 use ikigai_core::AgentId;
 use ikigai_engine::Worker;
@@ -190,8 +190,8 @@ impl Walk {
     }
 }
 
-/// D11a: after any series of forks, mail, kills, waits and commands, each live agent equals its
-/// replay from the log.
+/// D11a: each live agent equals its replay from the log. This holds after any series of forks,
+/// mail, kills, waits and commands.
 #[tokio::test(start_paused = true)]
 async fn prop_live_trees_equal_replayed_ones() {
     let mut most = 0;

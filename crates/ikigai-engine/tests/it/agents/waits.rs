@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use super::support::{after, calls, fork, kill, typed, wait, work, work_and_say};
 use crate::support::World;
 
-/// A wait reports for each agent that it sent mail, is idle, is dead or still runs. It ends when
-/// all are done, or at its deadline.
+/// A wait reports the state of each agent: received mail, idle, dead or running. It ends when all
+/// are done, or at its deadline.
 #[tokio::test(start_paused = true)]
 async fn a_fan_in_tells_the_truth_of_each() {
     let world = World::new();
@@ -68,7 +68,7 @@ async fn a_wait_ends_at_its_deadline() {
     assert_eq!(world.outputs(root).await, ["no message within 30 s"]);
 }
 
-/// E9c: after a crash a wait with mail or a passed deadline gets its result; others stay open. A
+/// E9c: after a crash a wait with mail or a passed deadline gets its result. Others stay open. A
 /// resumed turn waits for the remaining time; a new message closes the wait.
 #[tokio::test(start_paused = true)]
 async fn open_wait_resumes_with_what_is_left() {
@@ -169,7 +169,7 @@ async fn waits_go_on_side_by_side() {
     assert_eq!(begun.elapsed().as_secs(), 50);
 }
 
-/// Streaming answers of children do not wake a waiting parent: reads do not grow with the stream.
+/// Streaming children do not wake a waiting parent. Its reads do not grow with the streams.
 #[tokio::test(start_paused = true)]
 async fn streaming_children_cost_a_waiting_parent_no_reading() {
     const CHILDREN: usize = 20;

@@ -11,7 +11,7 @@ use super::support::{agent_in_a_directory, line, seen, survives, texts, typed};
 use crate::fakes::{Deed, calling};
 use crate::support::{World, attended_line, interrupt, say};
 
-/// E19a: the output of a `!` line reaches the model, that of a `!!` line does not.
+/// E19a: output of a `!` line reaches the model, that of `!!` does not.
 #[tokio::test]
 async fn shell_line_reaches_model_double_bang_does_not() {
     let world = World::new();

@@ -85,7 +85,7 @@ async fn a_directory_is_there_and_stays_through_clear_and_rewind() {
     survives(&world, worker).await;
 }
 
-/// E18: a command shown in an overlay leaves no row; typed as a line it leaves one.
+/// E18: a command shown in an overlay leaves no row; a typed one does.
 #[tokio::test]
 async fn overlays_leave_no_row() {
     let world = World::new();

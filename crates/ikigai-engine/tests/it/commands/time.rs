@@ -174,8 +174,8 @@ async fn there_is_nothing_to_undo_where_nothing_was_said() {
     survives(&world, worker).await;
 }
 
-/// E12b: a rewind names files that are not restored, on screen, in its row and to the model. If the
-/// message with that note is undone, the next message repeats it.
+/// E12b: a rewind names files that are not restored. It does so on screen, in its row and to the
+/// model. If the message with that note is undone, the next message repeats it.
 #[tokio::test]
 async fn rewind_names_unrestored_files_to_user_and_model() {
     let world = World::with_tools(builtin::all(process::ChildEnvironment::default()));

@@ -195,7 +195,7 @@ async fn rows_are_owned_by_the_acting_agent() {
     survives(&world, other).await;
 }
 
-/// S3-24: late output of a command is stored in a row that refers to the first one.
+/// S3-24: late output of a command gets a row that refers to the first one.
 #[tokio::test(start_paused = true)]
 async fn dispatcher_persists_late_output() {
     let world = World::new();

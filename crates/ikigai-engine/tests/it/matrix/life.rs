@@ -1,4 +1,4 @@
-//! One life of a process: it starts in a directory, runs a job and is killed at a point.
+//! One life of a process: start in a directory, a job, a kill.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -81,7 +81,7 @@ impl Life {
         Self { job, point, nth }
     }
 
-    /// Runs the life in a new process and asserts that it was killed at its point.
+    /// Runs the life in a new process; asserts that it was killed at its point.
     pub(crate) fn live(self, directory: &Path, scenario: Scenario) -> Told {
         let told = self.play(directory, scenario);
         if let Some(point) = self.point {

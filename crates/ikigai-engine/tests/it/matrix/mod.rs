@@ -1,5 +1,5 @@
-//! The crash matrix: kills a process at every step of a turn and starts another one. The log is a
-//! real file or on a real server.
+//! Crash matrix: kills a process at every step of a turn and starts another. The log is a real file
+//! or on a real server.
 
 mod life;
 mod restart;
@@ -20,7 +20,7 @@ use restart::{Ground, Restart, is};
 use scenario::Scenario;
 use table::{Case, Then};
 
-/// The short profile runs one in this many cases on a server, where starting takes longer.
+/// Step between the cases that the short profile runs on a server. Starting takes longer there.
 const SHARED_STEP: usize = 8;
 
 /// Runs lives on a new ground, one after another.
@@ -41,8 +41,8 @@ fn is_each_once(effects: &[String]) -> bool {
     different.len() == effects.len()
 }
 
-/// Laws 1, 3 and 7: a process killed at any point of a turn loses nothing that it had reported. It
-/// leaves a history that every provider accepts and no processes, and nothing happens twice.
+/// Laws 1, 3 and 7: a process killed at any point loses nothing that it had reported. It leaves a
+/// history that every provider accepts and no processes, and nothing happens twice.
 #[tokio::test]
 async fn a_process_killed_at_any_point_is_followed_by_one_that_knows_all() {
     for case in table::cases() {
@@ -126,8 +126,7 @@ async fn a_process_killed_at_any_passing_is_followed_by_one_that_knows_all() {
     }
 }
 
-/// E2d: after a kill at any point around a context row, the next process sends the request of an
-/// unbroken process.
+/// E2d: after a kill around a context row, the next process sends an unbroken process's request.
 #[tokio::test]
 async fn a_process_killed_at_a_context_row_is_followed_by_the_same_request() {
     let scenarios = [

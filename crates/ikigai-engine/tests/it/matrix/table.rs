@@ -29,9 +29,9 @@ pub(crate) enum Then {
     Happens,
 }
 
-/// Scenario | lives | rows found | rows settled | effects | effect of a resume. Every point is the
-/// end of some life. `called` stands for `user assistant tool_call usage`, `calls` for the same
-/// with four calls, `result` for `tool_result`, `crash` for `interrupted:crash`.
+/// Columns: scenario | lives | rows found | rows settled | effects | effect of a resume. Every
+/// point is the end of some life. `called` stands for `user assistant tool_call usage`, `calls` for
+/// the same with four calls, `result` for `tool_result`, `crash` for `interrupted:crash`.
 const CASES: &str = "
 Text     | Say before the message is stored    |                       |                             | 0 | Nothing
 Text     | Say after the message is stored     | user                  | crash                       | 0 | Resumes

@@ -215,8 +215,8 @@ async fn play(dialect: &str, turns: usize) {
     assert_eq!(restarted.engine.next_request(id).await.unwrap(), live);
 }
 
-/// Requests of a day begin with the bytes of the previous one: 95 % on average, and all of it
-/// between two context rows. There is at most one summary per 50k tokens of new material. The
+/// Requests of a day begin with the bytes of the previous one. They share 95 % on average, and all
+/// of it between two context rows. There is at most one summary per 50k tokens of new material. The
 /// comparison ignores Anthropic's cache marks, which move by design.
 #[tokio::test]
 async fn a_day_of_requests_keeps_its_prefix() {

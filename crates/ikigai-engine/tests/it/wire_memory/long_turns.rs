@@ -165,8 +165,8 @@ async fn play(groups: &[Vec<String>], windows: &[u64], add_after: Option<usize>)
     }
 }
 
-/// S2-19 E2d E2e: after a turn of 34 `bash` calls with 32 KB each, the next request has the user's
-/// rule, the answer and the calls' outcomes. This holds in every dialect and window.
+/// S2-19 E2d E2e: a turn of 34 `bash` calls with 32 KB each forgets nothing. The next request has
+/// the user's rule, the answer and the calls' outcomes. This holds in every dialect and window.
 #[tokio::test]
 async fn a_long_turn_forgets_nothing_on_the_wire() {
     let groups: Vec<_> = (0..34).map(|call| vec![command(call, false)]).collect();

@@ -9,8 +9,8 @@ use super::support::{DIALECTS, Wire, is_kind, run, say};
 
 const WINDOW: u64 = 48_000;
 
-/// A summary request reads most of its input from the cache, as its usage row shows. It repeats the
-/// system prompt, the tools and the conversation of the previous request.
+/// A summary request reads most of its input from the cache. Its usage row shows that. It repeats
+/// the system prompt, the tools and the conversation of the previous request.
 #[tokio::test]
 async fn a_summary_reads_the_prompt_cache() {
     for (_, dialect) in DIALECTS {
