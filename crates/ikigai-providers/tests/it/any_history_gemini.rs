@@ -1,4 +1,4 @@
-//! Whatever happened: the requests that Gemini is sent keep its rules.
+//! Requests of any history follow Gemini's rules.
 
 use ikigai_core::{Block, Request, Target};
 use ikigai_providers::catalogue::{ThinkingStyle, ThinkingValue};
@@ -37,7 +37,7 @@ fn encode(request: &Request, model: &str, thinking: Option<&ThinkingValue>) -> V
     })
 }
 
-/// Signatures as Gemini hangs them on parts with and without text, and calls with and without id.
+/// Adds signatures as Gemini attaches them to parts, and calls with and without id.
 fn with_payloads(mut request: Request) -> Request {
     let thinking = |text: &str| {
         let text = if text == "thought 0" { "" } else { " " };

@@ -1,4 +1,4 @@
-//! Whatever happened: the requests that Anthropic is sent keep its rules.
+//! Requests of any history follow Anthropic's rules.
 
 use ikigai_core::{Request, Target};
 use ikigai_providers::catalogue::{ThinkingStyle, ThinkingValue};
@@ -34,7 +34,7 @@ fn encode(request: &Request, thinking: Option<&ThinkingValue>) -> Value {
     })
 }
 
-/// Thinking as Anthropic signs it, every other one redacted; the rest is left as it is.
+/// Replaces thinking payloads by Anthropic's: a signature, or redacted data.
 fn with_payloads(mut request: Request) -> Request {
     let thinking = |text: &str| match text {
         "thought 0" => "{\"signature\":\"s\"}".to_owned(),
@@ -65,7 +65,7 @@ fn thinking() -> impl Strategy<Value = Option<ThinkingValue>> {
     proptest::sample::select(values.map(|case| case.map(value)).to_vec())
 }
 
-/// The blocks of the conversation, each with its role.
+/// Returns the blocks of the conversation, each with its role.
 fn blocks_of(body: &Value) -> Vec<(&Value, &Value)> {
     let messages = body["messages"].as_array().into_iter().flatten();
     messages

@@ -100,7 +100,7 @@ fn order<'a>(
     }
 }
 
-/// The conversation in a body.
+/// Returns the conversation in a body.
 fn list(name: &str, body: &Value) -> Vec<Value> {
     let key = if name == "chat" { "messages" } else { "input" };
     body[key].as_array().unwrap().clone()

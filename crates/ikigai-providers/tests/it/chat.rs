@@ -51,7 +51,7 @@ fn read_stream(stream: &str) -> Result<(Vec<Delta>, Response), ProviderError> {
     read("chat", &frames(stream))
 }
 
-/// A stream of chunks with these deltas, and its end.
+/// Returns a stream of chunks with these deltas, and its end.
 fn stream_of(deltas: &[Value], reason: &str) -> String {
     let chunk = |delta: &Value, reason: Option<&str>| {
         let choice = json!({"index": 0, "delta": delta, "finish_reason": reason});
@@ -62,7 +62,7 @@ fn stream_of(deltas: &[Value], reason: &str) -> String {
     stream
 }
 
-/// The neutral block that a block of an answer becomes in a request.
+/// Returns the neutral block that a block of an answer becomes in a request.
 fn sent_back(block: &AnswerBlock) -> Block {
     match block {
         AnswerBlock::Thinking { text, payload } => Block::Thinking {
@@ -180,7 +180,7 @@ fn thinking_and_cache_key_go_where_they_belong() {
     assert_eq!(max["prompt_cache_key"], Value::Null);
 }
 
-/// The message that a refusal of the thing at `index` means.
+/// Returns the message that a refusal of item `index` refers to.
 fn located(order: &Order<'_>, index: usize) -> Option<usize> {
     let mut error = ProviderError::new(FailureKind::BadRequest, "no");
     error.names_message = Some(index);

@@ -79,7 +79,7 @@ fn results(results: &[(&str, &str, bool)]) -> Message {
     }
 }
 
-/// Two tools.
+/// Returns two tools.
 pub(crate) fn tools() -> Vec<ToolSpec> {
     let read = ToolSpec {
         name: "read".to_owned(),
@@ -119,7 +119,7 @@ pub(crate) fn text() -> Request {
     request(Some("Be brief."), messages, Vec::new())
 }
 
-/// All conversations, by name.
+/// Returns all conversations, by name.
 pub(crate) fn all(hung: &Hung) -> Vec<(&'static str, Request)> {
     vec![
         ("text", text()),
@@ -233,8 +233,9 @@ fn empty_arguments() -> Request {
     request(None, messages, Vec::new())
 }
 
-/// The request of an agent that talked to `a`, then to `b`, and is asked by `target` now. Both hung
-/// the same on their blocks, but for the name that stands for `@`.
+/// Returns a request to `target` of an agent that used provider `a`, then `b`.
+///
+/// Both attached the same payloads, with their name in place of `@`.
 pub(crate) fn switched(hung: &Hung, target: &str) -> Request {
     let mut log = TestLog::default();
     let agent = log.root();

@@ -20,7 +20,7 @@ const STREAMS: [(&str, &str); 6] = [
     ("chat", include_str!("streams/chat_deepseek.sse")),
 ];
 
-/// A change to a list: something goes, comes twice, or changes places.
+/// Change of a list: an item is removed, repeated or swapped.
 #[derive(Clone, Debug)]
 enum Change {
     Drop(Index),
@@ -50,7 +50,7 @@ impl Change {
     }
 }
 
-/// Feeds bytes as far as anybody takes them, and asks for the end.
+/// Feeds bytes to a decoder until it fails, then asks for the end.
 fn feed(name: &str, bytes: &[u8]) {
     let mut sse = Sse::default();
     let mut decoder = dialect(name).decoder();

@@ -1,4 +1,4 @@
-//! Commands that print keys: run when their provider is asked, and at no other time.
+//! Key commands: run when their provider gets a request, and at no other time.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ use tokio::time::{sleep, timeout};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A provider whose key is printed by `command`.
+/// Returns a provider whose key is printed by `command`.
 fn registry(server: &Server, command: &str) -> Registry {
     let config = ProviderConfig {
         base_url: Some(server.url("")),
@@ -52,7 +52,7 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-/// The failure with which an answer begins.
+/// Returns the failure with which an answer begins.
 fn failure(answer: &mut dyn ResponseStream) -> ProviderError {
     let next = runtime().block_on(async { timeout(PATIENCE, answer.next()).await });
     next.unwrap().unwrap().unwrap_err()
@@ -173,6 +173,6 @@ fn an_answer_that_is_dropped_ends_its_key_command_and_all_its_processes() {
 
 fn is_running(pid: &str) -> bool {
     let status = fs::read_to_string(Path::new("/proc").join(pid).join("stat"));
-    // A zombie is dead all the same.
+    // A zombie counts as dead.
     status.is_ok_and(|status| !status.contains(") Z "))
 }

@@ -1,4 +1,4 @@
-//! Tests of the providers through their public face.
+//! Tests of the providers through their public interface.
 #![expect(
     clippy::unwrap_used,
     reason = "helpers of tests fail the test at once, as the tests themselves do"

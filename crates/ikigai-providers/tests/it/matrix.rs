@@ -1,4 +1,4 @@
-//! Conversations that every dialect must be able to spell.
+//! Conversations that every dialect must be able to encode.
 
 use ikigai_core::Request;
 use ikigai_core::message::{Block, BlockItem, Message, Payload, Role};
@@ -18,7 +18,7 @@ pub(crate) struct Hangings {
     pub(crate) call: Option<&'static str>,
 }
 
-/// The conversations by name.
+/// Returns the conversations by name.
 pub(crate) fn conversations(hangings: Hangings) -> Vec<(&'static str, Request)> {
     let plain = plain().into_iter();
     let all = with_hangings(hangings).into_iter().chain(plain);
@@ -174,7 +174,7 @@ fn plain() -> Vec<(&'static str, Vec<Message>)> {
     ]
 }
 
-/// A request with a system prompt and two tools, one of which fits strict mode.
+/// Returns a request with a system prompt and two tools, one of which fits strict mode.
 pub(crate) fn request(messages: Vec<Message>) -> Request {
     let path = json!({"path": {"type": "string"}});
     let read = ToolSpec {
@@ -199,7 +199,7 @@ pub(crate) fn request(messages: Vec<Message>) -> Request {
     }
 }
 
-/// A payload, tagged as the projection leaves it: for the model that is asked.
+/// Returns a payload with the tag of the request's model, as the projection leaves it.
 pub(crate) fn tagged(payload: &str) -> Payload {
     Payload {
         provider: "own".to_owned(),
@@ -208,7 +208,7 @@ pub(crate) fn tagged(payload: &str) -> Payload {
     }
 }
 
-/// A message of the assistant, with what hangs on its blocks.
+/// Returns an assistant message with the payloads of its blocks.
 pub(crate) fn assistant(blocks: Vec<Block>, items: &[(usize, Option<&str>)]) -> Message {
     let metadata = items.iter().filter_map(|(block, item)| {
         Some(BlockItem {
@@ -223,7 +223,7 @@ pub(crate) fn assistant(blocks: Vec<Block>, items: &[(usize, Option<&str>)]) -> 
     }
 }
 
-/// A message of results: id, content, failure.
+/// Returns a message of results: id, content, failure.
 pub(crate) fn results(results: &[(&str, &str, bool)]) -> Message {
     let blocks = results
         .iter()

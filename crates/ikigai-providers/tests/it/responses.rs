@@ -130,7 +130,7 @@ fn reasoning_goes_back_only_before_what_it_led_to_and_ids_only_with_their_reason
     assert_eq!(body["input"], expected);
 }
 
-/// The message that a refusal of the thing at `index` means.
+/// Returns the message that a refusal of item `index` refers to.
 fn located(order: &Order<'_>, index: usize) -> Option<usize> {
     let mut error = ProviderError::new(FailureKind::BadRequest, "no");
     error.names_message = Some(index);

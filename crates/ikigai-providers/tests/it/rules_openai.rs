@@ -3,7 +3,7 @@
 use ikigai_testkit::wire;
 use serde_json::{Value, json};
 
-/// A body that is taken.
+/// Returns a valid body.
 fn responses() -> Value {
     serde_json::from_str(include_str!("golden/responses_several_calls.json")).unwrap()
 }

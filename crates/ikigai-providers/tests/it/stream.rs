@@ -1,4 +1,4 @@
-//! Feeding recorded streams to decoders, in whatever pieces.
+//! Helpers that feed recorded streams to decoders, in any pieces.
 
 use ikigai_providers::dialect::Dialect;
 use ikigai_providers::sse::Sse;
@@ -12,7 +12,7 @@ use serde_json::Value;
 /// Outcome of a stream: its deltas, then the response or the error.
 pub(crate) type Outcome = (Vec<Delta>, Result<Response, ProviderError>);
 
-/// An event of a stream; without a name it is only data.
+/// Returns an event of a stream; without a name it is only data.
 pub(crate) fn event(name: &str, data: &Value) -> String {
     match name {
         "" => format!("data: {data}\n\n"),
@@ -45,8 +45,9 @@ pub(crate) fn read(dialect: &dyn Dialect, pieces: &[&[u8]]) -> Outcome {
     (deltas, decoder.finish())
 }
 
-/// Reads a stream whole, and asserts that it comes to the same byte by byte, cut anywhere in two,
-/// with other line ends, and with unknown events mixed in.
+/// Reads a stream whole, and asserts the same result for variations of it.
+///
+/// Byte by byte, cut anywhere in two, with other line ends, and with unknown events mixed in.
 pub(crate) fn read_in_every_way(dialect: &dyn Dialect, stream: &str, unknown: &str) -> Outcome {
     let bytes = stream.as_bytes();
     let whole = read(dialect, &[bytes]);
@@ -66,7 +67,7 @@ pub(crate) fn read_in_every_way(dialect: &dyn Dialect, stream: &str, unknown: &s
     whole
 }
 
-/// Reads every beginning of a stream that ends before its last event: none may pass for whole.
+/// Asserts that no beginning of a stream without its last event counts as complete.
 pub(crate) fn assert_no_beginning_is_whole(dialect: &dyn Dialect, stream: &str, last: &str) {
     let end = stream.find(last).unwrap();
     for at in 0..=end {
@@ -75,8 +76,7 @@ pub(crate) fn assert_no_beginning_is_whole(dialect: &dyn Dialect, stream: &str, 
     }
 }
 
-/// Reads a stream in which each of `changes` puts a byte in the place of another, or takes it out:
-/// whatever comes of it, it comes without a panic.
+/// Reads a stream with changed or removed bytes; it must not panic.
 pub(crate) fn read_changed(dialect: &dyn Dialect, stream: &str, changes: &[(usize, Option<u8>)]) {
     let mut bytes = stream.as_bytes().to_vec();
     for (place, byte) in changes {

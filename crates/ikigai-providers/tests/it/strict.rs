@@ -38,7 +38,7 @@ fn order(request: &ikigai_core::Request, quirks: Quirks) -> Order<'_> {
     }
 }
 
-/// The messages after the system prompt.
+/// Returns the messages after the system prompt.
 fn messages(spoken: Vec<Message>, quirks: Quirks) -> Vec<Value> {
     let request = request(spoken);
     let body = dialect("chat").encode(&order(&request, quirks));
@@ -98,7 +98,7 @@ fn somebody_speaks_between_a_result_and_a_user() {
     assert_eq!(alternating[4]["content"], "stop\n\nwhat was it?");
 }
 
-/// Only a message that stands for one alone can be left out by its number.
+/// A refusal of a merged message names no message to leave out.
 #[test]
 fn a_refusal_names_no_message_that_was_put_together() {
     let spoken = vec![
@@ -147,7 +147,7 @@ fn ids_are_made_nine_letters_and_digits_and_the_same_ones_every_time() {
     assert_eq!(first, Some("9gD2Dimct"), "also in the next version");
 }
 
-/// An id that fits may already have been made up for another.
+/// A valid id is replaced if it was already generated for another call.
 #[test]
 fn an_id_is_given_once() {
     let made_up = messages(

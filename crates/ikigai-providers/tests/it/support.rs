@@ -8,12 +8,12 @@ use ikigai_providers::sse::{Frame, Sse};
 use ikigai_providers::{AnswerBlock, Delta, FailureKind, ProviderError, Response};
 use serde_json::Value;
 
-/// A dialect by its name.
+/// Returns a dialect by its name.
 pub(crate) fn dialect(name: &str) -> &'static dyn Dialect {
     by_name(name).unwrap()
 }
 
-/// The frames of a recorded stream.
+/// Returns the frames of a recorded stream.
 pub(crate) fn frames(stream: &str) -> Vec<Frame> {
     let mut sse = Sse::default();
     let mut frames = sse.push(stream.as_bytes()).unwrap();
@@ -74,7 +74,7 @@ pub(crate) fn read_in_every_way(name: &str, stream: &str) -> (Vec<Delta>, Respon
     assert_eq!(bits, whole, "byte by byte");
 
     for length in 0..whole.len() {
-        // Whatever is taken for whole holds everything; a short answer is noticed.
+        // A complete response has all blocks; a shortened stream is reported as cut off.
         match read(name, &whole[..length]) {
             Ok((_, response)) => assert_eq!(response.blocks, read_whole.1.blocks),
             Err(error) => assert_eq!(error.kind, FailureKind::CutOff, "after {length} frames"),
@@ -97,7 +97,7 @@ pub(crate) fn told(deltas: &[Delta]) -> (String, String, Vec<String>) {
     (text, thinking, calls)
 }
 
-/// A block of words.
+/// Returns a text block.
 pub(crate) fn text(text: &str, item: Option<&str>) -> AnswerBlock {
     AnswerBlock::Text {
         text: text.to_owned(),
@@ -105,7 +105,7 @@ pub(crate) fn text(text: &str, item: Option<&str>) -> AnswerBlock {
     }
 }
 
-/// A block of thinking.
+/// Returns a thinking block.
 pub(crate) fn thinking(text: &str, payload: Option<&str>) -> AnswerBlock {
     AnswerBlock::Thinking {
         text: text.to_owned(),
@@ -113,7 +113,7 @@ pub(crate) fn thinking(text: &str, payload: Option<&str>) -> AnswerBlock {
     }
 }
 
-/// A call.
+/// Returns a call block.
 pub(crate) fn call(
     id: Option<&str>,
     name: &str,

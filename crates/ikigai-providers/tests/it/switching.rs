@@ -34,7 +34,9 @@ fn thought(provider: &str, payload: &str) -> Opaque {
     }
 }
 
-/// A turn of each provider: thinking, text, two calls with their results, and an answer.
+/// Returns a log with one turn of each provider.
+///
+/// A turn has thinking, text, two calls with their results, and an answer.
 fn carried_through_all() -> (TestLog, AgentId) {
     let mut log = TestLog::new(5);
     let agent = log.root();

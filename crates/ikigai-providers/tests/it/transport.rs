@@ -307,7 +307,7 @@ fn a_dropped_wait_sends_nothing_more() {
     });
 }
 
-/// Asks again and again for a moment only, as a caller does that also looks at other things.
+/// Polls an answer with short timeouts, as a caller with other work does.
 async fn read_impatiently(
     answer: &mut dyn ResponseStream,
     mut on_wait: impl FnMut(),
@@ -389,7 +389,7 @@ fn a_caller_that_was_away_too_long_still_gets_what_came() {
         );
 
         server.go();
-        // The whole runtime stands still meanwhile, as behind a slow store: that is the point.
+        // Blocks the whole runtime on purpose, as a slow store does.
         std::thread::sleep(Duration::from_millis(600));
 
         let expected = Delta::Finished(whole("a"));

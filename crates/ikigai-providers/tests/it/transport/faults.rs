@@ -20,7 +20,7 @@ enum Again {
     No,
 }
 
-/// One row: the fault, what the server does, and what comes of it. `HOST` is the server.
+/// One row: the fault, the server's script, and the outcome. `HOST` is the server.
 type Row = (&'static str, Script, FailureKind, Again, &'static str);
 
 const JSON: &[(&str, &str)] = &[("content-type", "application/json")];
@@ -210,7 +210,7 @@ fn a_refusal_is_named_and_its_words_are_shown() {
         ..PATIENT
     };
     for row in refusals() {
-        // Only the row whose body never ends comes to see its deadline.
+        // Only the row whose body never ends reaches its deadline.
         let never_ends = row.0.contains("never ends");
         check(row, if never_ends { deadlines } else { PATIENT });
     }
@@ -271,7 +271,7 @@ fn nobody_there_is_named() {
 
 #[test]
 fn a_name_without_an_address_is_named() {
-    // No resolver asks anybody for a name with a label of more than 63 characters.
+    // Resolvers reject labels of more than 63 characters without a query.
     let host = format!("{}.invalid", "a".repeat(64));
 
     let (error, again) = run(first_failure(format!("http://{host}/v1"), PATIENT, || {}));

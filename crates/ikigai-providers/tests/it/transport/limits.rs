@@ -1,4 +1,4 @@
-//! Answers without an end: stopped at the limit of content, whatever part it is.
+//! Endless answers: stopped at the content limit, in every part of an answer.
 
 use ikigai_providers::transport::{Client, content_limit, send};
 use ikigai_providers::{Delta, FailureKind};

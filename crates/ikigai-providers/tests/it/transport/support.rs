@@ -1,4 +1,4 @@
-//! A dialect small enough to be read at a glance, and an answer read to its end.
+//! A minimal dialect, and helpers that read an answer to its end.
 
 use std::time::Duration;
 
@@ -125,7 +125,7 @@ impl Decoder for TinyDecoder {
     }
 }
 
-/// The response that says this.
+/// Returns a response with this text.
 pub(crate) fn whole(said: &str) -> Response {
     Response {
         blocks: vec![AnswerBlock::Text {
@@ -137,7 +137,7 @@ pub(crate) fn whole(said: &str) -> Response {
     }
 }
 
-/// The call that every test sends.
+/// Returns the call that every test sends.
 pub(crate) fn call(url: String) -> PreparedRequest {
     let secret = |value: String| SecretString::from(value);
     PreparedRequest {
@@ -152,7 +152,7 @@ pub(crate) fn call(url: String) -> PreparedRequest {
     }
 }
 
-/// An answer of this server, with deadlines for the patient.
+/// Sends the call to a server, with the deadlines [`PATIENT`].
 pub(crate) fn ask(server: &Server, policy: Policy) -> Box<dyn ResponseStream> {
     let client = Client::new(PATIENT);
     send(&client, call(server.url("/v1/tiny")), policy, 7)

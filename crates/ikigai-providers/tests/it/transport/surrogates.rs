@@ -7,7 +7,7 @@ use ikigai_testkit::server::{Script, Server};
 use super::support::{HASTY, PATIENT, read, run, told};
 use super::wires::{DIALECTS, Part, answer, call_in};
 
-/// The deltas shown together, and the whole answer.
+/// Returns the deltas shown together, and the whole answer.
 fn read_pieces(dialect: &str, part: Part, pieces: &[&str]) -> (String, Response) {
     let events = answer(dialect, part, pieces).concat();
     let server = Server::start([Script::stream().send(events)]);

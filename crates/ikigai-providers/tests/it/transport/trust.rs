@@ -1,4 +1,4 @@
-//! Certificates of one's own: trusted when they are named, and not before.
+//! Private certificate authorities: trusted only if configured.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -31,7 +31,7 @@ fn serve() -> SocketAddr {
         let (stream, _) = listener.accept().unwrap();
         let connection = ServerConnection::new(config).unwrap();
         let mut stream = StreamOwned::new(connection, stream);
-        // A client that does not trust us goes away in the middle.
+        // A client without trust closes the connection during the handshake.
         let mut seen: Vec<u8> = Vec::new();
         let mut part = [0; 1024];
         while !seen.windows(4).any(|four| four == b"\r\n\r\n") {

@@ -17,7 +17,7 @@ pub(crate) enum Part {
     Arguments,
 }
 
-/// A call to this address, answered in a dialect.
+/// Returns a call to this address, answered in a dialect.
 pub(crate) fn call_in(name: &str, url: String, content_limit: usize) -> PreparedRequest {
     let dialect: &'static dyn Dialect = dialects::by_name(name).unwrap();
     PreparedRequest {
@@ -27,7 +27,7 @@ pub(crate) fn call_in(name: &str, url: String, content_limit: usize) -> Prepared
     }
 }
 
-/// The events before the first piece.
+/// Returns the events before the first piece.
 pub(crate) fn begin(dialect: &str, part: Part) -> Vec<String> {
     let events: &[&str] = match (dialect, part) {
         ("chat", Part::Arguments) => &[
@@ -50,7 +50,7 @@ pub(crate) fn begin(dialect: &str, part: Part) -> Vec<String> {
     events.iter().map(|event| data(event)).collect()
 }
 
-/// One piece; `json` is JSON text without its quotes.
+/// Returns one piece; `json` is JSON text without its quotes.
 pub(crate) fn piece(dialect: &str, part: Part, json: &str) -> String {
     let event = match (dialect, part) {
         ("chat", Part::Text) => {
@@ -94,7 +94,7 @@ pub(crate) fn piece(dialect: &str, part: Part, json: &str) -> String {
     data(&event)
 }
 
-/// The events that end an answer.
+/// Returns the events that end an answer.
 pub(crate) fn end(dialect: &str) -> Vec<String> {
     let events: &[&str] = match dialect {
         "chat" => &[
@@ -112,7 +112,7 @@ pub(crate) fn end(dialect: &str) -> Vec<String> {
     events.iter().map(|event| data(event)).collect()
 }
 
-/// A whole answer of these pieces.
+/// Returns a whole answer of these pieces.
 pub(crate) fn answer(dialect: &str, part: Part, pieces: &[&str]) -> Vec<String> {
     let mut events = begin(dialect, part);
     events.extend(pieces.iter().map(|json| piece(dialect, part, json)));
