@@ -61,7 +61,7 @@ impl Stage {
     }
 }
 
-/// The numbers of the rows with these texts, which must stand in this order.
+/// Checks that the rows with these texts are in this order.
 fn in_order(stage: &mut Stage, texts: &[&str]) {
     let rows: Vec<_> = texts.iter().map(|text| stage.row_with(text)).collect();
     assert!(rows.is_sorted(), "{rows:?}\n{}", stage.text());

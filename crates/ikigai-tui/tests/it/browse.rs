@@ -7,7 +7,7 @@ use ikigai_tui::key::MouseAction;
 
 use crate::support::{SIZES, Stage};
 
-/// Two turns, of which the second has a long answer.
+/// Returns a screen after two turns, the second with a long answer.
 async fn two_turns(size: (u16, u16)) -> Stage {
     let mut stage = Stage::new(size).await;
     stage.talk("what is two and two", "It is four.").await;

@@ -185,7 +185,7 @@ async fn what_undo_put_back_gives_way_to_a_command_and_to_nothing_else() {
     assert_eq!(appended, "one!/x");
 }
 
-/// The first frame after `/fork` is the child's: its name waits for no tree.
+/// The first frame after `/fork` shows the child's name, before the tree is read.
 #[tokio::test]
 async fn a_fork_shows_the_child_by_its_name_at_once() {
     let mut stage = Stage::new((90, 24)).await;

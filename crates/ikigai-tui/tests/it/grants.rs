@@ -4,8 +4,7 @@ use std::sync::atomic::Ordering;
 
 use crate::support::Stage;
 
-/// E22: the status shows the mode in force, and a mode from elsewhere is offered until something
-/// is sent.
+/// E22: the status shows the mode in force; a foreign mode is offered once, not applied.
 #[tokio::test]
 async fn a_mode_of_another_user_is_not_shown_as_in_force_and_offered_once() {
     let mut stage = Stage::new((120, 40)).await;

@@ -1,4 +1,4 @@
-//! Random edits, compared with a plain model: a list of characters and whole copies of the past.
+//! Random edits, compared with an oracle: a list of characters with full copies for undo.
 
 use proptest::prelude::*;
 use unicode_segmentation::UnicodeSegmentation;
@@ -40,7 +40,7 @@ enum Last {
     /// True if the erased text began with a blank, and its start.
     Erased(bool, usize),
     Killed,
-    /// From where to where, and how many kills back.
+    /// Start, end, and number of kills back.
     Yanked(usize, usize, usize),
 }
 
@@ -90,7 +90,7 @@ impl Model {
         shown.sum()
     }
 
-    /// All places where a cursor can be.
+    /// Returns all positions of the cursor.
     fn places(&self) -> Vec<usize> {
         let mut places = vec![0];
         let mut at = 0;
@@ -307,7 +307,7 @@ const EDITS: [EditCommand; 19] = [
     EditCommand::Redo,
 ];
 
-/// Pieces that join with each other in every way that there is.
+/// Generates texts of pieces that join in every way.
 fn some_text() -> impl Strategy<Value = String> {
     let pieces = [
         "a", "b", "word", " ", "  ", "_", "-", "\n", "é", "e", "\u{301}", "🇩", "🇪", "👩",

@@ -15,7 +15,7 @@ use crate::support::Stage;
 
 const KEY: &str = "sk-ant-0123456789abcdefghijkl";
 
-/// A screen whose providers are all at this address, with a file for keys.
+/// Returns a screen whose providers are all at this address, with a file for keys.
 async fn stage(address: String, file: std::path::PathBuf) -> Stage {
     let variables = move |name: &str| (name == "ANTHROPIC_BASE_URL").then(|| address.clone());
     let client = Client::new(Deadlines::DEFAULT);

@@ -7,7 +7,7 @@ use ikigai_tui::key::TerminalEvent;
 
 use crate::support::{SIZES, Stage};
 
-/// A root whose children have each said something.
+/// Returns a screen of a root whose children have answered.
 async fn children(size: (u16, u16), names: &[&str]) -> Stage {
     let mut stage = Stage::new(size).await;
     stage.talk("hello", "Hi.").await;
@@ -89,7 +89,7 @@ async fn esc_merges_nothing() {
     stage.press("x esc").await;
 
     assert!(stage.text().contains("nothing was merged"));
-    // Whatever was asked of the agent before comes before this.
+    // Earlier requests to the agent are handled before this one.
     stage.talk("go on", "Yes.").await;
     assert_eq!(stage.merged(), []);
 }

@@ -1,4 +1,4 @@
-//! Screens with few columns and rows: what cannot be done without is there.
+//! Screens with few columns and rows: the essential parts are visible.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::support::Stage;
 
 const SMALL: (u16, u16) = (40, 12);
 
-/// Fails unless a row of the screen ends so.
+/// Fails unless a row of the screen ends with this text.
 fn ends(stage: &mut Stage, end: &str) {
     let rows = stage.rows();
     let is_there = rows.iter().any(|row| row.ends_with(end));

@@ -15,7 +15,7 @@ fn full() -> StoreError {
     StoreError::Full("no room".into())
 }
 
-/// Contents of the draft files of one kind, once there are this many.
+/// Returns contents of the draft files of one kind, once there are this many.
 async fn files(stage: &mut Stage, directory: &Path, kind: &str, count: usize) -> Vec<String> {
     for _ in 0..400 {
         stage.pass(Duration::ZERO).await;
@@ -263,7 +263,7 @@ async fn a_message_over_half_of_the_budget_stays_in_the_input() {
     assert_eq!(stage.messages().await, Vec::<String>::new());
 }
 
-/// A screen whose process died while two messages were queued.
+/// Returns a screen whose process died while two messages were queued.
 async fn with_queued_messages(drafts: &Path) -> Stage {
     let (mut stage, _) = Stage::with_faults(Some(drafts)).await;
     let waits = [Step::Say("Looking".to_owned()), Step::Wait, Step::Finish];

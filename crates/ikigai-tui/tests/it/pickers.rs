@@ -6,7 +6,7 @@ use ikigai_tui::key::{MouseAction, TerminalEvent};
 
 use crate::support::Stage;
 
-/// All rows of a picker.
+/// Returns all rows of a picker.
 fn picker(stage: &mut Stage, title: &str) -> Vec<String> {
     let top = usize::from(stage.row_with(title));
     let rows = stage.rows();

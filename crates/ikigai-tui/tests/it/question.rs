@@ -32,7 +32,7 @@ fn has_answers(stage: &mut Stage) {
     }
 }
 
-/// Rows of a question that it shows while it is scrolled by `key`, from its beginning to its end.
+/// Scrolls a question by `key` from start to end; returns the rows that it shows.
 async fn read(stage: &mut Stage, key: &str) -> Vec<String> {
     let mut seen: Vec<String> = Vec::new();
     loop {

@@ -29,7 +29,7 @@ impl Stage {
         assert_golden(&path, &text);
     }
 
-    /// The screen without what differs from run to run, and its cursor.
+    /// Returns the screen without values that differ between runs, and its cursor.
     fn snapshot(&mut self) -> String {
         let mut text = redact(&self.text());
         match self.grid().cursor {
@@ -71,7 +71,7 @@ fn path(name: &str) -> PathBuf {
     folder.join(format!("{name}.txt"))
 }
 
-/// A screen after two turns.
+/// Returns a screen after two turns.
 async fn conversation() -> Stage {
     let mut stage = Stage::new(SIZE).await;
     stage.talk("what is two and two", "It is four.").await;
@@ -79,7 +79,7 @@ async fn conversation() -> Stage {
     stage
 }
 
-/// A screen whose agent has a child that is done.
+/// Returns a screen whose agent has a child that is done.
 async fn family() -> Stage {
     let mut stage = Stage::new(SIZE).await;
     stage.talk("hello", "Hi.").await;

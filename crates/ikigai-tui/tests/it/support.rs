@@ -23,7 +23,7 @@ use ikigai_tui::signs::Symbols;
 
 const HERE: &str = "/home/somebody/parser";
 
-/// Nothing in these tests takes as long, unless it never comes.
+/// Time limit of a wait; reaching it means that the event never comes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Timeout of one wait for an event, after which the clock is checked.
@@ -107,8 +107,7 @@ impl Stage {
         Self::asking(models, provider, size).await
     }
 
-    /// A screen with all models that there are, and a key for those of one provider. The demo model
-    /// answers.
+    /// Returns a screen with all models, and a key of one provider. The demo model answers.
     pub(crate) async fn with_models(size: (u16, u16)) -> Self {
         let key = |name: &str| (name == "ANTHROPIC_API_KEY").then(|| "sk-ant-secret".to_owned());
         let client = Client::new(Deadlines::DEFAULT);
@@ -116,7 +115,7 @@ impl Stage {
         Self::with_registry(models, size).await
     }
 
-    /// A screen with these models. The demo model answers.
+    /// Returns a screen with these models. The demo model answers.
     pub(crate) async fn with_registry(models: Registry, size: (u16, u16)) -> Self {
         let models = models.with_first(Some("demo".to_owned()));
         Self::asking(Arc::new(models), ScriptedProvider::default(), size).await
@@ -139,14 +138,14 @@ impl Stage {
         Self { user, ..stage }
     }
 
-    /// A screen on a store that can fail, with its drafts in a directory.
+    /// Returns a screen on a store that can fail, with its drafts in a directory.
     pub(crate) async fn with_faults(drafts: Option<&Path>) -> (Self, Arc<FaultyStore>) {
         let log = ChosenStore::new(process());
         let provider = ScriptedProvider::default();
         Self::on_faulty(log, provider, new_root(), drafts).await
     }
 
-    /// The process dies without a word, and another one starts on the same log and drafts.
+    /// Kills the process, and starts another one on the same log and drafts.
     pub(crate) async fn killed(self, drafts: &Path) -> (Self, Arc<FaultyStore>) {
         let whom = FirstAgent::Agent(self.current());
         let log = self.log.clone().unwrap();
@@ -271,7 +270,7 @@ impl Stage {
         self.settle().await;
     }
 
-    /// Carries everything out that can be done without waiting.
+    /// Runs all pending work that needs no waiting.
     async fn settle(&mut self) {
         loop {
             self.left.extend(self.driver.execute().await);
@@ -307,7 +306,7 @@ impl Stage {
         &self.grid
     }
 
-    /// The number of the row that has a text.
+    /// Returns the number of the row that has a text.
     pub(crate) fn row_with(&mut self, text: &str) -> u16 {
         let rows = self.rows();
         let row = rows.iter().position(|row| row.contains(text));
@@ -328,7 +327,7 @@ impl Stage {
             if is_it(&text) {
                 return text;
             }
-            // Something typed may be due without anything that comes.
+            // Typed input may become due without an event.
             let _ = tokio::time::timeout(MOMENT, self.driver.came()).await;
             assert!(Instant::now() < end, "it never came:\n{text}");
         }
@@ -339,7 +338,7 @@ impl Stage {
         self.until(|screen| screen.contains(text)).await
     }
 
-    /// Says something, which is answered so, and waits for the end of the turn.
+    /// Sends a message, answers it, and waits for the end of the turn.
     pub(crate) async fn talk(&mut self, said: &str, answered: &str) {
         self.provider.will_say(answered);
         let before = self.head();
@@ -347,7 +346,7 @@ impl Stage {
         self.answered(said, before, answered).await;
     }
 
-    /// Has many turns behind it: `question 0` and `Answer 0.` to one less than `turns`.
+    /// Runs `turns` turns: `question 0` with `Answer 0.`, and so on.
     pub(crate) async fn talk_long(&mut self, turns: usize) {
         for turn in 0..turns {
             let (said, answered) = (format!("question {turn}"), format!("Answer {turn}."));
@@ -387,7 +386,7 @@ impl Stage {
         self.driver.app.handle_event(agent, update, now);
     }
 
-    /// An agent asks whether it may run this.
+    /// Shows an agent's question about a command.
     pub(crate) fn asks(&mut self, agent: AgentId, command: &str) {
         let first = command.split(' ').next().unwrap_or_default();
         self.asks_about(Question {
@@ -396,7 +395,7 @@ impl Stage {
         });
     }
 
-    /// An agent asks a question.
+    /// Shows a question of an agent.
     pub(crate) fn asks_about(&mut self, question: Question) {
         let (now, agent) = (self.now(), question.call.agent);
         self.driver
@@ -404,7 +403,7 @@ impl Stage {
             .handle_event(agent, UiEvent::Question(question), now);
     }
 
-    /// Open questions of an agent.
+    /// Returns the number of open questions of an agent.
     pub(crate) fn open_questions(&self, agent: AgentId) -> usize {
         let live = self.driver.app.roster().live(agent);
         live.map_or(0, |live| live.questions.len())
@@ -415,7 +414,7 @@ impl Stage {
         std::mem::take(&mut self.left)
     }
 
-    /// The messages in the log of the agent that is shown.
+    /// Returns the messages in the log of the agent that is shown.
     pub(crate) async fn messages(&self) -> Vec<String> {
         let query = PageQuery {
             span: Span::new(self.current(), Seq(1), Seq(1000)),
@@ -428,7 +427,7 @@ impl Stage {
         users.filter_map(|row| row.content).collect()
     }
 
-    /// The lines of the commands in an agent's log.
+    /// Returns the lines of the commands in an agent's log.
     pub(crate) async fn commands(&self, agent: AgentId) -> Vec<String> {
         let query = PageQuery {
             span: Span::new(agent, Seq(1), Seq(1000)),
@@ -450,7 +449,7 @@ impl Stage {
     }
 }
 
-/// A question about a command, as the engine spells it out.
+/// Returns a question about a command, as the engine creates it.
 pub(crate) fn question(agent: AgentId, command: &str) -> Question {
     Question {
         call: RowRef::new(agent, Seq(99)),

@@ -1,5 +1,4 @@
-//! A small program with a screen, in a real terminal: whichever way it goes out, the terminal is as
-//! before.
+//! A small program with a screen in a real terminal: every exit restores the terminal.
 
 use std::time::Duration;
 
@@ -28,7 +27,7 @@ fn wait_for_screen(pty: &mut Pty) {
     });
 }
 
-/// The process that shows the screen, as it says itself.
+/// Returns the process id that the screen shows.
 fn pid(pty: &Pty) -> Pid {
     let text = pty.text();
     let (_, after) = text.split_once("pid ").unwrap();
@@ -183,7 +182,7 @@ fn program() {
     std::process::exit(0);
 }
 
-/// Shows the last thing that happened.
+/// Shows the last event.
 async fn run(mut terminal: Terminal, signals: &mut Signals) -> Result<(), TerminalError> {
     let mut input = terminal.input()?;
     let mut painter = Painter::new();

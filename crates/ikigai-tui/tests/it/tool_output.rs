@@ -5,7 +5,7 @@ use ikigai_engine::{Outcome, UiEvent};
 
 use crate::support::Stage;
 
-/// The call with this number begins to run.
+/// Starts the call with this number; returns its reference.
 fn begins(stage: &mut Stage, agent: AgentId, number: u64, command: &str) -> RowRef {
     let call = RowRef::new(agent, Seq(number));
     let row = Row {
