@@ -28,7 +28,7 @@ fn fork(home: &Home) -> Duration {
     wait_for_end(&mut pty);
     pty.send("/fork");
     pty.wait_for_text("❯ /fork");
-    // Whatever the turn left to do is done.
+    // Waits for work that the turn left.
     pty.listen(Duration::from_millis(300));
     let begun = Instant::now();
     pty.send("\r");

@@ -28,7 +28,7 @@ impl Home {
         Self { path, db }
     }
 
-    /// The same with a store that is there already, and the agent in it.
+    /// Creates a home with an existing store; returns it with the store's agent.
     pub(crate) fn with_store(under: &Path, sample: Sample) -> (Self, String) {
         let kept = sample.copy(SampleEngine::Sqlite, "screen");
         let home = Self {
@@ -54,14 +54,14 @@ impl Home {
         server
     }
 
-    /// The screen in a pseudoterminal.
+    /// Starts the screen in a pseudoterminal.
     pub(crate) fn show(&self, arguments: &[&str]) -> Pty {
         let mut command = command(PROGRAM);
         self.prepare(&mut command, arguments);
         Pty::start(command, COLUMNS, ROWS)
     }
 
-    /// The program without a terminal.
+    /// Returns the program without a terminal.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(PROGRAM);
         self.prepare(&mut command, arguments);
@@ -87,7 +87,7 @@ impl Home {
         pty.send("z");
         pty.wait_for("the letter", |screen| screen.contents().contains("❯ z"));
         let took = begun.elapsed();
-        // Left properly, so that the next start finds nothing to mend.
+        // Quit cleanly, so that the next start has nothing to recover.
         pty.send("\x15\x04");
         pty.wait_end();
         took

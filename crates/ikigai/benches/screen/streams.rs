@@ -170,7 +170,7 @@ fn deltas() -> Vec<String> {
     (0..DELTAS).map(piece).collect()
 }
 
-/// An answer of Chat Completions, one event for each piece of JSON text.
+/// Returns an answer of Chat Completions, one event for each piece of JSON text.
 pub(crate) fn chat_events(pieces: &[String]) -> Vec<String> {
     let event = |piece: &String| {
         format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{piece}\"}}}}]}}\n\n")

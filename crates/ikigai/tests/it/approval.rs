@@ -1,4 +1,4 @@
-//! The approved call is the one that runs: on a terminal, in plain mode, on the screen, over the socket.
+//! The approved call runs: on a terminal, in plain mode, on the screen, over the socket.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::control::{ctl, start};
 use crate::e2e::program::Program;
 use crate::support::{Newcomer, PROGRAM};
 
-/// Commands that show something else on a terminal that obeys them, and their spelling.
+/// Commands with control characters that disguise them on a terminal, and their escaped form.
 const DISGUISED: [(&str, &str); 6] = [
     ("touch pwned #\rls -la", "touch pwned #␍ls -la"),
     (
@@ -38,7 +38,7 @@ fn prompt(command: &str) -> String {
     format!("run `{command}`")
 }
 
-/// All that a program wrote to its terminal, with the ends of lines of a file.
+/// Returns a program's terminal output with LF line ends.
 fn written(pty: &Pty) -> String {
     String::from_utf8_lossy(pty.output()).replace("\r\n", "\n")
 }
@@ -218,7 +218,7 @@ fn a_call_that_is_known_to_fail_is_not_asked_about() {
     );
 }
 
-/// A question that is open while another call of the same answer runs counts as one.
+/// `wait_idle` reports an open question while another call of the same response runs.
 #[test]
 fn wait_idle_reports_a_question_while_another_call_runs() {
     let newcomer = Newcomer::new();

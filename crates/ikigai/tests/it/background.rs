@@ -1,4 +1,4 @@
-//! Agents that go on working when the terminal is left or lost.
+//! Agents that continue to work after the terminal is closed or lost.
 
 use std::fs;
 

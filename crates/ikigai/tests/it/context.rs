@@ -1,11 +1,11 @@
-//! Long conversations and what they cost, looked at from the shell.
+//! Long conversations and their cost, seen from the shell.
 
 use serde_json::Value;
 
 use crate::control::{ctl, screen, start};
 use crate::support::{Newcomer, PROGRAM};
 
-/// Says many things to the demo model, of which fewer fit than are said.
+/// Runs many turns with the demo model, more than its window holds.
 fn talk(newcomer: &Newcomer, turns: usize) {
     for turn in 0..turns {
         let said = newcomer.ikigai(&["run", &format!("count to 300, round {turn}")]);
@@ -224,7 +224,7 @@ fn a_summary_is_edited_in_the_users_editor_on_the_screen_only() {
 
     pty.send("/compact --edit\r");
     pty.wait_for_text("turns summarised: ");
-    // The agent may be about to rest.
+    // The agent may still be busy, so the program may ask before it quits.
     pty.send("\x04q");
     assert!(pty.wait_end().success());
 

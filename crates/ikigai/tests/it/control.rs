@@ -1,5 +1,4 @@
-//! The control socket: who finds it, what many and wrong requests do to it, and how a program without
-//! a terminal begins and ends.
+//! The control socket: access, many and invalid requests, and headless start and end.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -272,7 +271,7 @@ fn a_turn_is_interrupted_by_a_program() {
     );
 }
 
-/// A second screen looks on, its words go to the holder, and it takes the agent.
+/// A second screen watches, sends its messages to the owner, and takes the agent over.
 #[test]
 fn a_second_screen_hands_over_what_is_typed_and_takes_the_agent() {
     let newcomer = Newcomer::new();
@@ -317,7 +316,7 @@ fn a_second_screen_hands_over_what_is_typed_and_takes_the_agent() {
     );
 }
 
-/// Looks at a screen until it shows something.
+/// Polls a screen until a condition holds for its text.
 fn shows(program: &Program, what: impl Fn(&str) -> bool) -> String {
     let begun = Instant::now();
     loop {
@@ -330,7 +329,7 @@ fn shows(program: &Program, what: impl Fn(&str) -> bool) -> String {
     }
 }
 
-/// A second screen sees an answer while it is written, who works, and that the holder has died.
+/// A second screen shows a running answer, the state of agents, and the owner's death.
 #[test]
 fn a_second_screen_looks_on_live() {
     let newcomer = Newcomer::new();
@@ -400,7 +399,7 @@ fn a_program_in_the_background_ends_by_itself_or_gives_its_agents_back() {
     assert!(shown.contains(" 39 40"), "it goes on: {shown}");
 }
 
-/// The script of the page does what the page says.
+/// The script of the documentation page drives a session as described.
 #[test]
 fn the_script_of_the_page_drives_a_session() {
     let newcomer = Newcomer::new();
@@ -452,7 +451,7 @@ fn a_pin_and_a_directory_are_typed_as_they_are_shown() {
     }
 }
 
-/// Others could put a socket of their own into such a directory.
+/// A runtime directory that others can write is refused: they could place a socket there.
 #[test]
 fn a_runtime_directory_that_others_can_write_is_refused() {
     let newcomer = Newcomer::new();

@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 
 use crate::support::{MockAnswer, Newcomer, said};
 
-/// Starts a slow answer and reads it until `words` have come, so that the turn is under way.
+/// Starts a slow answer and reads `words` of it, so that the turn is running.
 fn slow_turn(newcomer: &Newcomer, words: usize) -> (Child, String) {
     let mut child = newcomer
         .command(&["run", "count slowly to 5000"])

@@ -17,8 +17,9 @@ fn log_of(newcomer: &Newcomer) -> PathBuf {
     newcomer.home().join(".local/state/ikigai/log")
 }
 
-/// Three tries: one that is cut off, with the key in two pieces, one that fails and quotes it, one
-/// that is whole.
+/// Starts a server that answers three attempts.
+///
+/// One is cut off with the key in two pieces, one fails and quotes the key, one is complete.
 fn server() -> Server {
     let quote = format!("{{\"error\":{{\"message\":\"wrong key {KEY}\"}}}}");
     let chunk = |text: &str| {
@@ -42,7 +43,7 @@ fn server() -> Server {
     ])
 }
 
-/// One turn with these variables; returns what the log says.
+/// Runs one turn with these variables; returns the diagnostics log.
 fn log_with(variables: &[(&str, &str)]) -> Option<String> {
     let server = server();
     let newcomer = Newcomer::new();

@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use crate::control::{ctl, start};
 use crate::support::{Newcomer, PROGRAM};
 
-/// Nothing here takes as long, unless it never comes.
+/// Time limit of a wait; reaching it means that the event never comes.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 fn screen(newcomer: &Newcomer) -> Pty {
@@ -22,7 +22,7 @@ fn screen(newcomer: &Newcomer) -> Pty {
     pty
 }
 
-/// Files of drafts that end so.
+/// Returns the draft files with this extension.
 fn kept(newcomer: &Newcomer, ending: &str) -> Vec<PathBuf> {
     let stores = fs::read_dir(newcomer.home().join(".local/state/ikigai/drafts"));
     let stores = stores.into_iter().flatten().flatten();
@@ -40,7 +40,7 @@ fn wait_until(what: &str, is_it: impl Fn() -> bool) {
     }
 }
 
-/// Number of rows with this text.
+/// Returns number of rows with this text.
 fn messages(newcomer: &Newcomer, text: &str) -> i64 {
     let log = Connection::open(newcomer.database()).unwrap();
     let count = "SELECT count(*) FROM messages WHERE content = ?1";

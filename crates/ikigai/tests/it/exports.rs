@@ -1,4 +1,4 @@
-//! Histories written for others, and taken in again.
+//! Exports of histories, and their import.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Grants belong to a user on a machine: a log that comes from elsewhere grants nothing.
+//! Grants belong to a user on a machine: a foreign log grants nothing.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,15 +8,16 @@ use ikigai_testkit::postgres::Database;
 
 use crate::support::{MockAnswer, Newcomer};
 
-/// Asks the demo model of an agent that works in a directory for a file; says whether it wrote it.
+/// Asks the demo model to create a file; returns true if the file exists, and the output.
 fn writes(reader: &Newcomer, project: &Path, file: &str, options: &[&str]) -> (bool, MockAnswer) {
     let line = format!("create the file {file}");
     let said = reader.ikigai(&[&["run"], options, &[&line]].concat());
     (project.join(file).exists(), said)
 }
 
-/// E22: a file whose rows say `approve: all` makes no agent that writes without asking, also where
-/// the rows were granted.
+/// E22: imported rows with `approve: all` let no agent write without asking.
+///
+/// This holds also for an import by the user who granted the mode.
 #[test]
 fn an_imported_agent_asks_whatever_its_rows_say() {
     let newcomer = Newcomer::new();
@@ -47,7 +48,7 @@ fn an_imported_agent_asks_whatever_its_rows_say() {
             "{}",
             said.err
         );
-        // The user may grant it, once for all or for one run.
+        // The user may grant it permanently or for one run.
         let for_now = [&options[..], &["--approve", "all"]].concat();
         let (written, said) = writes(reader, &project, &file_of("for-now"), &for_now);
         assert!(written, "{said:?}");
@@ -80,7 +81,7 @@ fn a_mode_on_a_shared_server_holds_for_one_person() {
     assert!(said.err.contains("Not in force here"), "{}", said.err);
 }
 
-/// E22: the key is its owner's alone, and no tool reads it.
+/// E22: only its owner can read the key, and no tool can.
 #[test]
 fn the_key_is_created_for_its_owner_and_hidden_from_tools() {
     let newcomer = Newcomer::new();
@@ -97,7 +98,7 @@ fn the_key_is_created_for_its_owner_and_hidden_from_tools() {
     assert!(!log.out.contains("32 /"), "{}", log.out);
 }
 
-/// E22: a copy of a whole store by its owner keeps what they granted.
+/// E22: a copy of a whole store by its owner keeps the owner's grants.
 #[test]
 fn a_copy_by_the_same_user_keeps_grants() {
     let newcomer = Newcomer::with_file();

@@ -1,4 +1,4 @@
-//! No stored or typed text steers the terminal of any command.
+//! No stored or typed text controls the terminal of any command.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ const HOSTILE: &str = "word\u{1b}]0;title\u{7}\u{1b}[31mred\u{9b}2J\u{8}\u{7f}\r
 /// Id of the hostile agent.
 const AGENT: &str = "BPmejX5xRbWrXEkDhAXo1w";
 
-/// A log in which every text is hostile, as `import` takes it.
+/// Returns a log for `import` in which every text is hostile.
 fn log() -> String {
     let row = |seq: u64, kind: &str, content: &str, data: serde_json::Value| {
         json!({"row": {
@@ -69,10 +69,10 @@ fn log() -> String {
     lines.map(|line| format!("{line}\n")).concat()
 }
 
-/// The first character that a terminal would obey, and the text around it.
+/// Returns the first unescaped control character with its context.
 fn find_raw(output: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(output).replace("\r\n", "\n");
-    // Our own: bold words of `search`, and the line of progress.
+    // Allowed sequences: bold words of `search`, and the progress line.
     let text = ["\u{1b}[1m", "\u{1b}[22m", "\r\u{1b}[K"]
         .iter()
         .fold(text, |text, own| text.replace(own, ""));

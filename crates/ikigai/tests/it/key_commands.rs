@@ -1,4 +1,4 @@
-//! A command that prints a key takes its time: the screen goes on, and Esc ends the wait.
+//! Slow key commands: the screen stays responsive, and Esc ends the wait.
 
 use std::fs;
 

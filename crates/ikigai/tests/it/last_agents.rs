@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use crate::control::{ctl, start};
 use crate::support::{MockAnswer, Newcomer, PROGRAM};
 
-/// Plain mode whose input ends at once: its first lines name the agent.
+/// Runs plain mode with empty input; its first lines name the agent.
 fn plain(newcomer: &Newcomer, arguments: &[&str]) -> MockAnswer {
     newcomer.ikigai(&[&["--plain"], arguments].concat())
 }
@@ -80,7 +80,9 @@ fn continue_needs_an_agent_and_model_and_approval_are_set_at_the_start() {
     assert_eq!(before_verb.code, Some(2), "{}", before_verb.err);
 }
 
-/// A start, a switch and `run` note the agent too; here only a line that is typed does.
+/// A typed line makes its agent the last used one.
+///
+/// A start, a switch and `run` do so too; this test uses only typed lines.
 #[test]
 fn a_line_makes_its_agent_the_one_used_last() {
     let newcomer = Newcomer::new();
@@ -101,7 +103,7 @@ fn a_line_makes_its_agent_the_one_used_last() {
     assert!(typed.contains("agent project in"), "{typed}");
 }
 
-/// The screen noted its own agent before the other program noted another one.
+/// A typed line counts, although another program used another agent after the screen's start.
 #[test]
 fn a_line_typed_on_an_open_screen_counts_after_another_program_used_another_agent() {
     let newcomer = Newcomer::new();

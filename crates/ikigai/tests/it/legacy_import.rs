@@ -1,4 +1,4 @@
-//! The agents of an older ikigai come to live here, and answer.
+//! Imported agents of an older ikigai answer.
 
 use ikigai_testkit::postgres::Database;
 

@@ -1,4 +1,4 @@
-//! The program with few file descriptors: errors, no panics, and the terminal as it was.
+//! Low limits of file descriptors: errors, no panics, and a restored terminal.
 
 use std::process::Command;
 

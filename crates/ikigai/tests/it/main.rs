@@ -1,4 +1,4 @@
-//! The built program, started as a person would start it.
+//! Tests of the built program, started as a user starts it.
 #![expect(
     clippy::unwrap_used,
     reason = "helpers of tests fail the test at once when something is not as expected"

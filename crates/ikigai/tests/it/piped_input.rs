@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::support::{MockAnswer, Newcomer, PROGRAM, said};
 
-/// A run with this on its standard input; returns the message that was stored.
+/// Runs a turn with this standard input; returns its output and the stored message.
 fn run_with(newcomer: &Newcomer, input: &[u8], arguments: &[&str]) -> (MockAnswer, String) {
     let mut child = newcomer
         .command(&[&["run"], arguments].concat())
@@ -80,7 +80,7 @@ fn endless_input_is_cut_and_a_silent_pipe_is_not_waited_for() {
     assert!(ended.err.contains("stays open and silent"), "{}", ended.err);
 }
 
-/// A producer that takes its time is waited for, but not past the timeout.
+/// `run` waits for a slow producer, but not past the timeout.
 #[test]
 fn the_timeout_ends_the_wait_for_piped_input() {
     let newcomer = Newcomer::new();
@@ -112,7 +112,7 @@ fn a_shell_command_that_fails_fails_the_run() {
     }
 }
 
-/// `2>&1` into a file or a pipe, as build servers do it.
+/// Text and calls have separate lines under `2>&1`, as on build servers.
 #[test]
 fn words_and_calls_have_lines_of_their_own_in_one_file() {
     let newcomer = Newcomer::new();

@@ -1,4 +1,4 @@
-//! Real requests to a server on this machine, and what the configuration may say.
+//! Real requests to a local server, and provider settings.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +27,7 @@ fn configure(newcomer: &Newcomer, text: &str) {
     fs::write(directory.join("config.toml"), text).unwrap();
 }
 
-/// A provider with a key, and a model whose window is known, so that the server is not asked for it.
+/// Returns the configuration of a provider with a key and a model with a known window.
 fn mine(base: &str) -> String {
     format!(
         "[providers.mine]\nbase_url = \"{base}\"\nkey_env = \"MINE_KEY\"\n\
@@ -244,7 +244,7 @@ fn a_configured_model_that_cannot_be_asked_is_an_error_and_nobody_else_is_asked(
     assert!(said.err.contains("set OPENAI_API_KEY"), "{}", said.err);
 }
 
-/// The nearest wins: the provider's own file, the one for all, then the variable's.
+/// CA files by precedence: the provider's, the global one, then the variable's.
 #[test]
 fn whom_to_trust_is_configured_or_in_the_environment() {
     let newcomer = Newcomer::new();

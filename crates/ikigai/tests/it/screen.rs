@@ -1,5 +1,4 @@
-//! The screen of the built program, in a real terminal: it comes, it goes, and it leaves everything
-//! as it was.
+//! The screen of the built program in a real terminal: start, end and restored state.
 
 use std::time::Duration;
 
@@ -110,7 +109,7 @@ fn a_shell_suspends_the_screen_and_continues_it() {
     pty.wait_for_text("❯ not sent!");
 }
 
-/// An editor that says that it runs, and reads a line.
+/// Editor that prints that it runs, and reads a line.
 const EDITOR: &str = "#!/bin/sh\necho EDITING; read line; printf '%s' \"$line\" > \"$1\"\n";
 
 fn with_editor(newcomer: &Newcomer) -> String {

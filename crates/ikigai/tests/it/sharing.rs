@@ -42,7 +42,7 @@ fn a_conversation_goes_on_wherever_the_store_is_shared() {
 #[test]
 fn a_password_is_shown_nowhere_and_reaches_no_tool() {
     let database = Database::fresh();
-    // The server trusts everybody, so that any password does.
+    // The server uses trust authentication, so any password works.
     let url = database.url().replace("postgres@", "postgres:wednesday9@");
     let one = Newcomer::new();
     fs::write(
@@ -126,7 +126,7 @@ fn a_copy_that_cannot_be_made_leaves_everything_as_it_was() {
     let full = one.ikigai(&["copy", "--from", file, "--to", &url]);
     assert_eq!(full.code, Some(3), "{}", full.err);
     assert!(full.err.contains("holds something already"), "{}", full.err);
-    // A row that no file of ours holds, and that no other store takes in.
+    // A row with a gap before it, which no other store accepts.
     database.sql("UPDATE messages SET seq = 9 WHERE seq = 2");
     let broken = one.ikigai(&["copy", "--from", &url, "--to", missing]);
     assert_ne!(broken.code, Some(0), "{}", broken.out);

@@ -13,7 +13,7 @@ fn page() -> String {
     fs::read_to_string(path).unwrap()
 }
 
-/// The tables of a file are asked in SQLite's words, those of a server in its own.
+/// Returns a user with a history in a file, which is queried in SQLite's dialect.
 fn someone_with_a_past() -> Newcomer {
     with_a_past(Newcomer::with_file())
 }
@@ -137,7 +137,7 @@ fn answers_are_tables_or_json_and_bounded() {
     assert!(many.err.contains("first 3 rows"), "{}", many.err);
 }
 
-/// The same on a server, in its own words.
+/// The same on a server, in PostgreSQL's dialect.
 #[test]
 fn every_question_of_the_page_is_answered_by_a_server() {
     let database = Database::fresh();
@@ -219,7 +219,7 @@ fn an_interrupt_ends_a_query() {
     assert!(!child.wait().unwrap().success());
 }
 
-/// Functions of a server that act are refused; the help says what remains.
+/// Functions with side effects are refused; the help warns of the remaining ones.
 #[test]
 fn functions_of_a_server_that_act_are_refused() {
     let database = Database::fresh();

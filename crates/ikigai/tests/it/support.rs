@@ -37,14 +37,14 @@ impl Newcomer {
         newcomer
     }
 
-    /// One whose log is in a file, for tests that look at it.
+    /// Creates a user whose log is in a file, for tests that read the file.
     pub(crate) fn with_file() -> Self {
         let home = tempfile::tempdir().unwrap();
         fs::create_dir(home.path().join("project")).unwrap();
         Self { home, server: None }
     }
 
-    /// The database of the log, if it is on a server.
+    /// Returns the database of the log, if it is on a server.
     pub(crate) fn server(&self) -> Option<&LentDatabase> {
         self.server.as_ref()
     }
@@ -57,7 +57,7 @@ impl Newcomer {
         self.home().join(".local/share/ikigai/ikigai.db")
     }
 
-    /// The program with these arguments, in the project directory.
+    /// Returns the program with these arguments, in the project directory.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(PROGRAM);
         command.args(arguments).stdin(Stdio::null());
@@ -65,7 +65,7 @@ impl Newcomer {
         command
     }
 
-    /// Lets a program find this person's things and nothing else.
+    /// Sets directory and environment of a command to this user's home alone.
     pub(crate) fn at_home<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         let log = self
             .server

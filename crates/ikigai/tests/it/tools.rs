@@ -1,4 +1,4 @@
-//! Real tools in the built program: what they do, what they leave, and who is asked.
+//! Real tools in the built program: effects, leftovers and questions.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -280,7 +280,7 @@ fn ctrl_c_at_a_question_ends_the_turn() {
     assert!(log.contains("not run: the user stopped the turn"), "{log}");
 }
 
-/// E23: `run --fresh` works in a fresh child of the root, which goes on as it was.
+/// E23: `run --fresh` works in a fresh child; the root's conversation is not affected.
 #[test]
 fn run_fresh_works_in_a_child_of_the_root() {
     let newcomer = Newcomer::new();

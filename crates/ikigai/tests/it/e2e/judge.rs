@@ -81,7 +81,7 @@ fn screen(wanted: &Wanted<'_>, session: &Session) -> Result<(), String> {
         .ok_or_else(|| format!("the screen: {} `{text}`", wanted.name))
 }
 
-/// Rows that begin so are there one below the other.
+/// Checks that rows with these prefixes appear in this order.
 fn in_order(prefixes: &Value, screen: &[String]) -> Result<(), String> {
     let mut rows = screen.iter();
     for prefix in prefixes.as_array().into_iter().flatten() {
@@ -120,8 +120,9 @@ fn cache(wanted: &Wanted<'_>, cache: &Value) -> Result<(), String> {
         .ok_or_else(|| format!("{} {} of {cache}", wanted.name, wanted.value))
 }
 
-/// `count` of all requests, or something about one of them: `request` is its number from 0, or from
-/// the last if it is negative; the last if nothing is said.
+/// Checks `count` of all requests, or an assertion about one of them.
+///
+/// `request` is its number from 0, or from the end if negative; the default is the last one.
 fn request(wanted: &Wanted<'_>, requests: &[&Value]) -> Result<(), String> {
     if wanted.name == "count" {
         let count = requests.len() as u64;

@@ -203,7 +203,7 @@ impl Session {
         Ok(())
     }
 
-    /// The last screen that was read.
+    /// Returns the last screen that was read.
     pub(super) fn shown(&self) -> String {
         self.screen.join("\n")
     }

@@ -16,7 +16,7 @@ const LATEST_MILLISECONDS: u64 = 300;
 
 const WAYS: u64 = 8;
 
-/// One person who leaves again and again.
+/// User who leaves the program repeatedly.
 struct Person {
     newcomer: Newcomer,
     dice: Dice,
@@ -56,7 +56,7 @@ impl Person {
         let newcomer = Newcomer::new();
         let directory = newcomer.home().join(".config/ikigai");
         fs::create_dir_all(&directory).unwrap();
-        // Nothing goes on behind the test's back.
+        // No turn continues in the background.
         fs::write(directory.join("config.toml"), "on_hangup = \"pause\"\n").unwrap();
         Self {
             newcomer,
@@ -67,7 +67,7 @@ impl Person {
         }
     }
 
-    /// A line, and the text by which it is found in the log.
+    /// Returns a line, and the text that finds it in the log.
     fn line(&mut self, round: u64) -> (String, String) {
         let text = format!("w{round}x{}", self.dice.below(1_000_000));
         let line = match self.dice.below(3) {
@@ -198,7 +198,7 @@ impl Person {
             1 => Some(Signal::HUP),
             _ => None,
         };
-        // It may come before anything is shown.
+        // The signal may come before anything is shown.
         self.moment();
         if self.dice.below(2) == 0 {
             pty.wait_for_text("demo");
@@ -218,7 +218,7 @@ impl Person {
         self.longest = self.longest.max(took);
     }
 
-    /// Every line that was typed is a row, waits as mail, or is in the file of drafts.
+    /// Checks that every typed line is a row, queued mail, or in the draft file.
     fn check(&self) {
         self.ledger.check(&self.newcomer);
         let texts = "SELECT content FROM messages UNION ALL SELECT data FROM messages \

@@ -25,7 +25,7 @@ const HANGS: Duration = Duration::from_secs(15);
 /// Rounds with the same store, so that each finds what the ones before left.
 const ROUNDS_PER_STORE: u64 = 20;
 
-/// The number of rounds: fewer on a server, where each takes longer.
+/// Returns the number of rounds: fewer on a server, where each takes longer.
 fn rounds(short: u64, long: u64) -> u64 {
     let is_long = std::env::var_os("IKIGAI_TEST_LONG").is_some_and(|value| value == "1");
     let rounds = if is_long { long } else { short };
@@ -43,7 +43,7 @@ struct Ledger {
 }
 
 impl Ledger {
-    /// Takes in what a run printed. A line without its end was not acknowledged.
+    /// Adds the output of a run. A line without its end was not acknowledged.
     fn add(&mut self, printed: &str) {
         let whole = printed.split_inclusive('\n');
         let whole = whole.filter(|line| line.ends_with('\n'));
@@ -75,7 +75,7 @@ impl Ledger {
     }
 }
 
-/// The file to which effects are appended.
+/// Returns the file to which effects are appended.
 fn effects(newcomer: &Newcomer) -> std::path::PathBuf {
     newcomer.home().join("project/effects")
 }

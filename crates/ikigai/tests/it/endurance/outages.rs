@@ -12,10 +12,10 @@ use crate::support::Newcomer;
 
 const LATEST_MILLISECONDS: u64 = 300;
 
-/// Some are longer than SQLite waits for another writer, or a connection is tried for.
+/// Longest ordinary outage; a few are longer than the store's timeout.
 const LONGEST_MILLISECONDS: u64 = 1500;
 
-/// One in this many is longer than that wait.
+/// One outage in this many is longer than the timeout.
 const LONG_ONES: u64 = 16;
 
 /// A way to take the store away.
@@ -74,7 +74,7 @@ fn through_outage(newcomer: &Newcomer, outage: &Outage, dice: &mut Dice, round: 
     outage.take_away(dice, lasts);
     let (status, _) = wait_end(&mut child, "a run after its store came back");
     let printed = printed.join().unwrap();
-    // A start that finds no store at all ends with that; a turn that has begun goes on.
+    // A start without a store fails; a turn that has begun continues.
     let has_begun = !printed.is_empty();
     assert!(
         status.success() || status.code() == Some(3) && !has_begun,
