@@ -81,7 +81,7 @@ impl Desk {
         })
     }
 
-    /// The text of a call that succeeds.
+    /// Returns the text of a call that succeeds.
     pub(crate) fn done(&self, tool: &str, arguments: &Value) -> String {
         let output = self.call(tool, arguments);
         let text = text(&output);
@@ -89,7 +89,7 @@ impl Desk {
         text
     }
 
-    /// The text of a call that fails.
+    /// Returns the text of a call that fails.
     pub(crate) fn failed(&self, tool: &str, arguments: &Value) -> String {
         let output = self.call(tool, arguments);
         let text = text(&output);

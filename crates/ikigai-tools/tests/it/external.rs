@@ -1,4 +1,4 @@
-//! External tools: found, asked once, called.
+//! External tools: discovery, schema query and calls.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -66,7 +66,7 @@ impl Machine {
         .with_patience(PATIENCE)
     }
 
-    /// Writes an executable. Whenever it is asked for its schema, that is counted.
+    /// Writes an executable that counts the queries of its schema.
     fn tool(&self, file: &str, schema: &str, body: &str) {
         let text = format!(
             "#!/bin/bash\nif [ \"$1\" = --schema ]; then echo {file} >> {runs}; {schema}\nexit; fi\n{body}\n",
@@ -332,7 +332,7 @@ async fn a_tool_that_says_nothing_for_a_second_is_given_up() {
     )];
     assert_eq!(machine.broken(&toolbox).await, expected);
 
-    // It is not asked again soon.
+    // A broken tool is not queried again soon.
     assert_eq!(machine.broken(&machine.toolbox()).await, expected);
     assert!(machine.runs() <= 1);
 }

@@ -1,4 +1,4 @@
-//! The way of most calls: look, write, change.
+//! The usual sequence of calls: read, write, edit.
 
 use std::fs;
 use std::os::unix::fs::symlink;

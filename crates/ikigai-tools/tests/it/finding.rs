@@ -1,4 +1,4 @@
-//! `glob` and `grep`: which files and lines are found.
+//! `glob` and `grep`: the files and lines that they find.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::desk::{Desk, text};
 
-/// A small project, whose files are the newer the later they are put.
+/// Returns a small project; its files are listed from oldest to newest.
 fn project() -> Desk {
     let desk = Desk::new();
     let files = [

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::desk::{Desk, text};
 
-/// Calls one after another, each given what the last one answered.
+/// Runs calls in sequence, each with the previous result; returns the last one.
 fn after(calls: &[Value]) -> String {
     let mut desk = Desk::new();
     for call in calls {

@@ -32,7 +32,7 @@ impl Victim {
         }
     }
 
-    /// Makes an attempt and returns its error number, zero if it got through.
+    /// Makes an attempt; returns its error number, or zero if it succeeds.
     async fn try_call(&self, name: &str, confinement: Confinement, workdir: &Path) -> i32 {
         let mut line = Line::new("").within(workdir);
         line.job.program = std::env::current_exe().unwrap().into();
@@ -235,7 +235,7 @@ fn on_itself() -> io::Result<i64> {
     call(libc::SYS_setpriority, [1, 0, 2, 0, 0])?;
     // Reading the limits of others is harmless.
     call(libc::SYS_prlimit64, [victim, 4, 0, address(&limit), 0])?;
-    // A number that no process has is no process of others.
+    // An unused process id belongs to no other process.
     let missing = call(
         libc::SYS_sched_setaffinity,
         [0x3fff_fff0, 128, address(&mask), 0, 0],

@@ -23,7 +23,7 @@ const AGENT_TOOLS: [&str; 5] = ["fork", "kill", "recall", "send", "wait"];
 /// The name of an external tool in the table.
 const EXTERNAL: &str = "your own tool";
 
-/// A working directory with something of every sort around it.
+/// Working directory with files of every sort around it.
 struct Ground {
     _directory: tempfile::TempDir,
     place: Place,
@@ -73,7 +73,7 @@ impl Ground {
         }
     }
 
-    /// The file that a row of the table means by where it is.
+    /// Returns the file for a location that the table names.
     fn file(&self, place: &str) -> String {
         let base = self.place.workdir.parent().unwrap();
         let file = match place {
@@ -86,7 +86,7 @@ impl Ground {
         base.join(file).to_str().unwrap().to_owned()
     }
 
-    /// Decision about the call that a row describes, in one mode.
+    /// Returns decision about the call that a row describes, in one mode.
     fn decided(&self, tool: &str, what: &str, mode: Approve) -> &'static str {
         let (name, sandbox, arguments) = self.call(tool, what);
         let tool = self.tools.iter().find(|it| it.spec().name == name);

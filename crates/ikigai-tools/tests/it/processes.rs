@@ -1,4 +1,4 @@
-//! Processes that do all they can to stay.
+//! Processes that try to survive the end of their call.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};

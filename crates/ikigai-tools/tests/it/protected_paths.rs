@@ -1,5 +1,6 @@
-//! Hooks and settings of repositories stay as they were, whatever a sandboxed command does, and
-//! ordinary work with git goes on.
+//! Sandboxed commands cannot change hooks and settings of repositories.
+//!
+//! Ordinary work with git still succeeds.
 
 use std::collections::BTreeMap;
 use std::fs;

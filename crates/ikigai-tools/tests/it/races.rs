@@ -74,7 +74,7 @@ impl Swapping {
         found
     }
 
-    /// The output of a call, if mode `edits` allows it.
+    /// Returns the output of a call, if mode `edits` allows it.
     fn call(&self, tool: &str, arguments: &Value) -> Option<(bool, String)> {
         let prepared = self.desk.prepare(tool, arguments).ok()?;
         let permissions = Permissions {

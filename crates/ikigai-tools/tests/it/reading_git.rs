@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::{text, unique};
 
-/// A repository whose configuration runs a program at every occasion.
+/// Returns a repository whose configuration runs a program at every occasion.
 fn hostile_repository() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();

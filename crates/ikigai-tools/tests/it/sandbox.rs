@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::{Line, text, unique};
 
-/// A place with something to get at.
+/// Directories with files that an attempt tries to reach.
 ///
 /// ```text
 /// work/               may be written

@@ -12,7 +12,7 @@ use ikigai_tools::Confinement;
 use ikigai_tools::process::{ChildEnvironment, Ended, Errors, Job, run};
 use tokio_util::sync::CancellationToken;
 
-/// Far longer than anything takes: only a failure waits for it.
+/// Time limit that only a failing test reaches.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(100);
 
 /// A run of a command line.
@@ -74,19 +74,19 @@ impl Line {
     }
 }
 
-/// A word that nothing else on this machine has.
+/// Returns a word that nothing else on this machine has.
 pub(crate) fn unique(word: &str) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     format!("{word}-{}-{number}", std::process::id())
 }
 
-/// The processes whose environment holds a cookie.
+/// Returns the processes whose environment holds a cookie.
 pub(crate) fn with_cookie(cookie: &str) -> Vec<String> {
     with("environ", &format!("IKIGAI_RUN={cookie}"))
 }
 
-/// The processes one of whose arguments is `mark`.
+/// Returns the processes one of whose arguments is `mark`.
 pub(crate) fn with_argument(mark: &str) -> Vec<String> {
     with("cmdline", mark)
 }
