@@ -21,7 +21,7 @@ fn kind_name() -> impl Strategy<Value = String> {
     prop_oneof![20 => prop::sample::select(known), 1 => Just("tool".to_owned()), 1 => ".*"]
 }
 
-/// Any JSON, mostly objects with keys that mean something.
+/// Generates any JSON, mostly objects with known keys.
 fn json_value() -> impl Strategy<Value = Value> {
     const KEYS: [&str; 27] = [
         "agent",

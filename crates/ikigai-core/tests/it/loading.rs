@@ -13,7 +13,7 @@ use ikigai_testkit::{IdSource, TestLog, check_request, target};
 use crate::source;
 use crate::table;
 
-/// A stored row of the given parts.
+/// Returns a stored row of the given parts.
 pub(crate) fn row(kind: &str, content: Option<&str>, data: Option<&str>) -> Row {
     Row {
         at: RowRef::new(IdSource::new(1).agent(), Seq(7)),
@@ -34,7 +34,7 @@ fn alone(message: Message) -> Loaded {
     })
 }
 
-/// The kinds that are no part of the conversation.
+/// Returns the kinds that are no part of the conversation.
 fn metadata_kinds() -> impl Iterator<Item = Kind> {
     Kind::ALL.into_iter().filter(|kind| !kind.is_conversation())
 }

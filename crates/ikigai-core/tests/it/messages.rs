@@ -28,7 +28,7 @@ fn text(text: &str) -> Block {
     Block::Text { text }
 }
 
-/// A message with everything that a message can have.
+/// Returns a message with everything that a message can have.
 fn rich() -> Message {
     let mut message = Message::tool_call("c1", "ls", "{}");
     message.blocks.insert(0, text("look"));
@@ -165,7 +165,7 @@ fn constructor_roles_and_fields() {
     }
 }
 
-/// The `opaque` of a row: thinking with these tags and texts, and perhaps an item.
+/// Returns the `opaque` of a row: thinking with these tags and texts, and perhaps an item.
 fn opaque(blocks: &[(&str, &str, &str)], item: Option<(&str, &str)>) -> Opaque {
     let some = |text: &str| Some(text.to_owned());
     let stored = blocks.iter().map(|(provider, model, text)| StoredThinking {

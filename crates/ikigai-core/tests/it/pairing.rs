@@ -25,7 +25,7 @@ fn sent(log: &TestLog, agent: AgentId) -> Request {
     request
 }
 
-/// The results of a request, in order: id, content, whether it is an error.
+/// Returns the results of a request, in order: id, content, whether it is an error.
 fn results(request: &Request) -> Vec<(&str, &str, bool)> {
     let blocks = request.messages.iter().flat_map(|message| &message.blocks);
     blocks
@@ -345,7 +345,7 @@ fn parallel_results_reordered_to_call_order() {
     }
 }
 
-/// The shape of a request: each message by its role and how many blocks it has.
+/// Returns the shape of a request: each message by its role and how many blocks it has.
 fn outline(request: &Request) -> String {
     let messages = request.messages.iter().map(|message| {
         let role = match message.role {

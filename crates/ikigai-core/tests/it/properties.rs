@@ -31,7 +31,7 @@ fn picks(count: usize) -> impl Strategy<Value = Vec<usize>> {
     vec(0..1000_usize, count)
 }
 
-/// The rows that the numbers choose.
+/// Returns the rows that the numbers choose.
 fn chosen(history: &History, picks: &[usize]) -> Vec<RowRef> {
     let rows = history.rows();
     let places = picks.iter().filter_map(|pick| pick.checked_rem(rows.len()));
@@ -40,7 +40,7 @@ fn chosen(history: &History, picks: &[usize]) -> Vec<RowRef> {
         .collect()
 }
 
-/// The agent as it was at a row, with its path and all its rows known.
+/// Returns the agent as it was at a row, with its path and all its rows known.
 fn restored(history: &History, at: RowRef) -> Agent {
     let store = &history.log.store;
     let mut agent = block_on(Agent::restore_at(store, at)).unwrap();
@@ -49,7 +49,7 @@ fn restored(history: &History, at: RowRef) -> Agent {
     agent
 }
 
-/// The rows of a view, oldest first.
+/// Returns the rows of a view, oldest first.
 fn rows_of(view: &View) -> Vec<Row> {
     let entries = view.entries().iter();
     entries.map(|entry| Row::clone(&entry.row)).collect()

@@ -22,18 +22,18 @@ pub(crate) fn shown(agent: &Agent) -> Vec<String> {
     scrollback.map(|shown| shown.to_string()).collect()
 }
 
-/// The rows of the agent's view.
+/// Returns the rows of the agent's view.
 pub(crate) fn places(agent: &Agent) -> Vec<RowRef> {
     agent.view.entries().iter().map(Entry::at).collect()
 }
 
-/// The names of the kinds in the agent's view.
+/// Returns the names of the kinds in the agent's view.
 pub(crate) fn kinds(agent: &Agent) -> Vec<String> {
     let entries = agent.view.entries().iter();
     entries.map(|it| it.row.kind.name().to_owned()).collect()
 }
 
-/// The labels of the agent's marks, oldest first.
+/// Returns the labels of the agent's marks, oldest first.
 pub(crate) fn labels(agent: &Agent) -> Vec<Option<String>> {
     let marks = agent.state.marks();
     marks.map(|(_, label)| label.map(str::to_owned)).collect()

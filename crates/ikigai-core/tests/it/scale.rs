@@ -68,7 +68,7 @@ fn context_row() -> Event {
     Event::Summary { text: None, data }
 }
 
-/// A context row that has the scale of a model.
+/// Returns a context row that has the scale of a model.
 fn scaled_row(model: &str, thousandths: u64) -> Event {
     let first = Scale::default();
     let scale = Scale::thousandths(thousandths).stored(&target("p", model), first);

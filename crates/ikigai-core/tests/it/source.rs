@@ -34,7 +34,7 @@ fn collect(folder: &Path, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// The text of a function of the core, from its signature to its closing brace.
+/// Returns the text of a function of the core, from its signature to its closing brace.
 pub(crate) fn function(file: &str, signature: &str) -> String {
     let path = crates().join("ikigai-core/src").join(file);
     let text = fs::read_to_string(path).unwrap();

@@ -464,7 +464,7 @@ fn commands_and_ends() -> Vec<Shape> {
     ]
 }
 
-/// Every word that the table names, by the data that holds it.
+/// Returns every word that the table names, by the data that holds it.
 fn words() -> Vec<Shape> {
     let mut shapes = Vec::new();
     let system = [

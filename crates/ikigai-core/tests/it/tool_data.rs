@@ -19,7 +19,7 @@ fn loaded(kind: &str, data: &str) -> Result<Message, LoadError> {
     }
 }
 
-/// The data that an event's row is written with.
+/// Returns the data that an event's row is written with.
 fn written(event: Event) -> Value {
     let row = event.into_row(IdSource::new(1).agent(), Micros(0));
     row.data.unwrap().parse().unwrap()

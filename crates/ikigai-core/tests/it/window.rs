@@ -274,7 +274,7 @@ fn sent(agent: &Agent, window: u64) -> Request {
     request
 }
 
-/// The number of the first question that is sent.
+/// Returns the number of the first question that is sent.
 fn first_question(request: &Request) -> u64 {
     let first = &texts_of(request)[0];
     first[1..2].parse().unwrap()

@@ -17,7 +17,7 @@ use crate::measured::{Appender, World, event_row, timed};
 
 const COMMITS: usize = 2000;
 
-/// The bare insert in the calling thread, and with the way to another thread and back.
+/// Names of the bare insert in the calling thread, and in another thread.
 const IN_PLACE: &str = "bare";
 const THREADED: &str = "bare in a thread";
 
@@ -166,7 +166,7 @@ impl Bare for BarePostgres {
     }
 }
 
-/// A bare insert with the way that each commit of a store goes: to a thread and back.
+/// Bare insert in another thread, as each commit of a store.
 struct Threaded {
     orders: Option<SyncSender<(NewRow, oneshot::Sender<()>)>>,
     thread: Option<JoinHandle<()>>,

@@ -14,8 +14,7 @@ const ROUNDS_PER_OPENING: usize = 20;
 
 type Compare = fn(SampleEngine);
 
-/// Compares what has this name, or everything, on the engine of that name, or on one after the
-/// other.
+/// Runs the comparison of this name, or all, on one engine or on each in sequence.
 pub(crate) fn run(name: Option<&str>, engine: Option<&str>) {
     let all: [(&str, Compare); 10] = [
         ("append", append::compare),

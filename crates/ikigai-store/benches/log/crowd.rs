@@ -1,4 +1,4 @@
-//! Many agents of one process: writing at once, restored at a start, and what they take of a server.
+//! Many agents of one process: concurrent writes, restore at a start, server connections.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ const MOST_CONNECTIONS: f64 = 4.0;
 /// Rows that a start reads per agent.
 const PAGE_ROWS: usize = 64;
 
-/// A store with 500 children of an agent, forked one by one.
+/// Returns a store with 500 children of an agent, forked one by one.
 fn crowded(on: SampleEngine, purpose: &str) -> World {
     let world = World::new(Sample::THOUSAND.copy(on, purpose));
     let mut forker = Forker::new(&world);
@@ -126,7 +126,7 @@ impl Writing {
     }
 }
 
-/// Shows what a commit takes of the time in which many agents write at once.
+/// Prints the time per commit while many agents write concurrently.
 pub(crate) fn group(on: SampleEngine) {
     let world = crowded(on, "group");
     let most = GROUPS.into_iter().max().unwrap();

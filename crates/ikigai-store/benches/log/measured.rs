@@ -73,7 +73,7 @@ pub(crate) fn timed<T>(does: impl FnOnce() -> T) -> Duration {
     took
 }
 
-/// An event of about 500 bytes.
+/// Returns an event of about 500 bytes.
 pub(crate) fn event_row(agent: AgentId) -> NewRow {
     let text = "what was said goes on and on ".repeat(16);
     Event::user(text).into_row(agent, Micros(1_790_000_000_000_000))
@@ -112,7 +112,7 @@ impl<'a> Appender<'a> {
     }
 }
 
-/// Forks an agent again and again.
+/// Forks an agent repeatedly.
 pub(crate) struct Forker<'a> {
     world: &'a World,
     store: Arc<dyn Log>,

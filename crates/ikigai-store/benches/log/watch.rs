@@ -27,8 +27,9 @@ const HASTE: Duration = Duration::from_millis(2);
 const IDLE: Duration = Duration::from_secs(10);
 const COUNTED: Duration = Duration::from_secs(12);
 
-/// The other process: says which row is the newest, each time that it changes, and how long it was
-/// at work when asked by any line.
+/// The other process: prints the newest row after each change.
+///
+/// It prints its CPU time for each line of input.
 pub(crate) fn watcher(place: &str, agent: AgentId) {
     let runtime = Builder::new_current_thread().build().unwrap();
     let store = open_log(place, this_process()).unwrap();
@@ -77,7 +78,7 @@ fn statements(kept: &StoredSample) -> u64 {
     told[0][0].as_deref().unwrap().parse().unwrap()
 }
 
-/// Measures from the call of a commit until another process says that it has read it.
+/// Measures the time from a commit call until another process has read the row.
 pub(crate) fn compare(on: SampleEngine) {
     let world = World::new(Sample::THOUSAND.copy(on, "watch"));
     let mut child = Command::new(std::env::current_exe().unwrap())
@@ -124,7 +125,7 @@ pub(crate) fn compare(on: SampleEngine) {
         // A server updates its statistics up to ten seconds later.
         thread::sleep(COUNTED);
     }
-    // Asking counts too.
+    // The query itself counts too.
     let cost = statements().abs_diff(statements());
     let before = (worked(), statements());
     thread::sleep(IDLE);

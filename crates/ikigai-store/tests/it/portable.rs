@@ -262,7 +262,7 @@ fn what_is_cut_foreign_or_there_already_is_refused_and_leaves_no_trace() {
     assert!(message.starts_with("line 1: "), "{message}");
 }
 
-/// A store with one row that grants something, as lines.
+/// Returns a store with one row that grants something, as lines.
 pub(crate) fn lines_with_grant(store: &dyn Log) -> String {
     let id = agent(1);
     make_agent(store, id);

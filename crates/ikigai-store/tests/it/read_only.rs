@@ -62,7 +62,7 @@ impl Archive {
         files
     }
 
-    /// Rows that a user without write access reads.
+    /// Returns rows that a user without write access reads.
     fn read(&self) -> Vec<String> {
         read_as_nobody(&self.directory.path().join("program"), &self.path())
     }

@@ -13,7 +13,7 @@ use rusqlite::Connection;
 
 use crate::support::{Disk, agent, create, make_agent, only, open, say, texts};
 
-/// A store with one row, and its writer that has committed another.
+/// Returns a store with one row, and its writer that has committed another.
 fn working() -> (Disk, SqliteStore) {
     let disk = Disk::with_store();
     let store = open(&disk.path, 1).unwrap();
@@ -28,7 +28,7 @@ fn commit(store: &SqliteStore, text: &str) -> Result<(), CommitError> {
     block_on(store.commit(say(agent(1), head.epoch, head.seq, text))).map(|_| ())
 }
 
-/// The reason why a commit found the store away.
+/// Returns the reason why a commit found the store away.
 fn away(store: &SqliteStore, text: &str) -> String {
     match commit(store, text) {
         Err(CommitError::Store(StoreError::Away { reason, .. })) => reason,

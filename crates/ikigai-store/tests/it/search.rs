@@ -34,7 +34,7 @@ fn watermark(path: &Path) -> (i64, i64) {
     read.unwrap()
 }
 
-/// A store of one agent with `rows` rows, each with `word` and its own number.
+/// Returns a store of one agent with `rows` rows, each with `word` and its own number.
 fn store_of(disk: &Disk, rows: u64) -> SqliteStore {
     let store = open(&disk.path, 1).unwrap();
     make_agent(&store, agent(1));

@@ -88,7 +88,7 @@ pub(crate) fn fork_row(agent: AgentId, role: ForkRole) -> NewRow {
     event.into_row(agent, Micros(8))
 }
 
-/// A batch of one text.
+/// Returns a batch of one text.
 pub(crate) fn say(agent: AgentId, epoch: Epoch, expected: Seq, text: &str) -> Batch {
     Batch {
         heads: vec![claim(agent, epoch, expected)],
@@ -97,7 +97,7 @@ pub(crate) fn say(agent: AgentId, epoch: Epoch, expected: Seq, text: &str) -> Ba
     }
 }
 
-/// A batch of one effect.
+/// Returns a batch of one effect.
 pub(crate) fn only(effect: Effect) -> Batch {
     Batch {
         with: vec![effect],
@@ -105,7 +105,7 @@ pub(crate) fn only(effect: Effect) -> Batch {
     }
 }
 
-/// The effect that makes an agent which this process owns at epoch 1.
+/// Returns the effect that makes an agent which this process owns at epoch 1.
 pub(crate) fn create(agent: AgentId, fork_point: Option<RowRef>) -> Effect {
     Effect::Agent(AgentEffect::Create {
         agent: NewAgent {
@@ -120,7 +120,7 @@ pub(crate) fn create(agent: AgentId, fork_point: Option<RowRef>) -> Effect {
     })
 }
 
-/// The effect that makes the session of all agents of tests.
+/// Returns the effect that makes the session of all agents of tests.
 pub(crate) fn make_session() -> Effect {
     Effect::MakeSession {
         session: session(1),
@@ -153,7 +153,7 @@ impl Disk {
         Self { directory, path }
     }
 
-    /// A disk with a store of one agent and one row.
+    /// Returns a disk with a store of one agent and one row.
     pub(crate) fn with_store() -> Self {
         let disk = Self::new();
         let store = open(&disk.path, 1).unwrap();
@@ -184,7 +184,7 @@ pub(crate) fn texts(store: &dyn Log) -> Vec<String> {
     rows.into_iter().filter_map(|row| row.content).collect()
 }
 
-/// The permissions of a file.
+/// Returns the permissions of a file.
 pub(crate) fn mode(path: impl AsRef<Path>) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
 }

@@ -1,11 +1,11 @@
-//! The generator makes what the properties are worth something for.
+//! Coverage of the history generator.
 
 use ikigai_testkit::cases;
 use ikigai_testkit::generate::{Counts, History, actions};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
-/// Over a whole run there is enough of everything that is rare and breaks things.
+/// A whole run generates enough of each rare case.
 #[test]
 fn the_generator_makes_enough_of_what_is_rare() {
     let mut runner = TestRunner::deterministic();

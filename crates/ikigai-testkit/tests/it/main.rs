@@ -1,4 +1,4 @@
-//! Tests of the testkit itself: a fake that is not honest makes every other test lie.
+//! Tests of the testkit: a wrong fake would make other tests worthless.
 
 mod generate;
 mod kit;

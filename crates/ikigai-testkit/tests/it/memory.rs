@@ -1,4 +1,4 @@
-//! The memory store passes the suite of all stores, and what only it can do.
+//! The memory store: the conformance suite, and its own behaviour.
 
 use std::sync::Arc;
 

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::{chosen, config, picks, restored, rows_of};
 
-/// A budget in which everything has room.
+/// Returns a budget in which everything has room.
 fn plenty() -> Budget {
     Budget::new(u64::MAX, None)
 }
@@ -35,7 +35,7 @@ fn targets() -> [Target; 3] {
     [target(OWN.0, OWN.1), target(OWN.0, "two"), stranger]
 }
 
-/// A view of some rows.
+/// Returns a view of some rows.
 fn view_of(rows: &[Row]) -> View {
     let mut view = View::default();
     view.prepend(rows.iter().rev().cloned().collect());

@@ -37,7 +37,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Time after which an operation, retries included, counts as hanging.
 const PATIENCE: Duration = Duration::from_mins(3);
 
-/// The number of a process's agent; its children have the numbers after it.
+/// Returns the number of a process's agent; its children have the numbers after it.
 fn number_of(process: u64, place: u64) -> u64 {
     1_000_000 * process + 10_000 * (place + 1)
 }

@@ -33,7 +33,7 @@ fn indexed(database: &Database) -> String {
     rows[0][0].clone().unwrap()
 }
 
-/// A store of one agent with rows of these texts.
+/// Returns a store of one agent with rows of these texts.
 fn store_of(database: &Database, texts: impl Iterator<Item = String>) -> PostgresStore {
     let store = open(database, 1).unwrap();
     make_agent(&store, agent(1));
