@@ -104,8 +104,9 @@ fn command_text_round_trips() {
     }
 }
 
-/// S3-23 S3-44: a command is a row of kind `command`: its output is the content; the command,
-/// its arguments and its echo are the data.
+/// S3-23 S3-44: a command is a row of kind `command`.
+///
+/// Its output is the content; the command, its arguments and its echo are the data.
 #[test]
 fn command_row_shape() {
     let agent = TestLog::default().root();

@@ -55,8 +55,9 @@ fn kind_names_round_trip() {
     }
 }
 
-/// D17b S3-30: insert rule, renderer and relevance are each decided by a `match` over the enum
-/// that has no catch-all arm, so a kind without a decision does not compile.
+/// D17b S3-30: insert rule, renderer and relevance each match all kinds of the enum.
+///
+/// No `match` has a catch-all arm, so a kind without a decision does not compile.
 #[test]
 fn every_kind_has_insert_rule_renderer_and_relevance() {
     let deciders = [
@@ -79,8 +80,9 @@ fn every_kind_has_insert_rule_renderer_and_relevance() {
     }
 }
 
-/// S0-4 S0-16: rows, replay, loader and renderer share the enum; no other source file of the
-/// program lists the names of the kinds, and none is renamed on its way.
+/// S0-4 S0-16: rows, replay, loader and renderer share the enum.
+///
+/// No other source file of the program lists the names of the kinds, and none is renamed.
 #[test]
 fn one_kind_enum_from_store_to_renderer() {
     let lists: Vec<_> = source::all_of_the_workspace()

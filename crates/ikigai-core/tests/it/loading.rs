@@ -204,8 +204,9 @@ fn metadata_rows_without_content_are_fine() {
     assert!(log.request(agent, &target("p", "m")).is_ok());
 }
 
-/// S4-18: a conversation row without content is reported, and is never a crash or an empty text
-/// in a request.
+/// S4-18: a conversation row without content is reported.
+///
+/// It never causes a crash or an empty text in a request.
 #[test]
 fn conversation_row_without_content_is_reported() {
     for kind in ["user", "assistant"] {
@@ -261,8 +262,9 @@ fn blank_texts_make_no_block_of_a_request() {
     }
 }
 
-/// S0-8 D16: data of system, user and assistant rows never changes the text; only `opaque` of it
-/// reaches the message, the rest stays with the row.
+/// S0-8 D16: data of system, user and assistant rows never changes the text.
+///
+/// Only `opaque` of it reaches the message, the rest stays with the row.
 #[test]
 fn row_metadata_kept_out_of_text() {
     let hostile = r#"{"text":"no","content":"no","output":"no","typed":"no","origin":"mail",
@@ -349,8 +351,10 @@ fn loader_appends_only_messages_in_order() {
     }
 }
 
-/// D2a S0-18: tool data is validated and parsed once, at load; projection and scrollback get the
-/// blocks, which is why data of an older shape is sent and shown like any other.
+/// D2a S0-18: tool data is validated and parsed once, at load.
+///
+/// Projection and scrollback get the blocks, so data of an older shape is sent and shown like
+/// any other.
 #[test]
 fn tool_data_parsed_once_at_load() {
     let reads_tool_data = |text: &str| {

@@ -348,8 +348,9 @@ fn sent(log: &TestLog, agent: ikigai_core::AgentId, target: &Target) -> Vec<Stri
     blocks.collect()
 }
 
-/// D9c: thinking and items are sent only to the provider and model of their tag; for any other
-/// target they are left out and the request stays valid.
+/// D9c: thinking and items are sent only to the provider and model of their tag.
+///
+/// For any other target they are left out, and the request stays valid.
 #[test]
 fn foreign_thinking_is_not_sent() {
     let mut log = TestLog::default();
@@ -473,8 +474,9 @@ fn message_list_grows() {
     }
 }
 
-/// S0-17 S2-36 S2-45b: clearing drops restored and new messages alike and leaves a usable list;
-/// clearing an empty list is safe.
+/// S0-17 S2-36 S2-45b: clearing drops restored and new messages and leaves a usable list.
+///
+/// Clearing an empty list is safe.
 #[test]
 fn clear_messages_leaves_usable_list() {
     let mut log = TestLog::default();
@@ -502,8 +504,9 @@ fn clear_messages_leaves_usable_list() {
     assert_eq!(log.replayed(agent).view.conversation().messages(), again);
 }
 
-/// S2-37 S2-45c: a clone has every message and block; a later change of one list never shows in
-/// the other.
+/// S2-37 S2-45c: a clone has every message and block.
+///
+/// A later change of one list never shows in the other.
 #[test]
 fn clone_messages_is_deep() {
     let mut log = TestLog::default();

@@ -69,8 +69,9 @@ fn exchange() -> Vec<Event> {
     ]
 }
 
-/// S0-1 S3-1: after ask, quit and restart the exchange is on screen, and the next request is the
-/// one that an unbroken run would have sent.
+/// S0-1 S3-1: after a restart the exchange is on screen.
+///
+/// The next request is the one that an unbroken run would have sent.
 #[test]
 fn restart_preserves_next_request() {
     let mut log = TestLog::default();
@@ -126,8 +127,9 @@ fn system_prompt_in_system_slot() {
     }
 }
 
-/// D3b: the prompt is the newest own `system` row, on the path or not; without one it is the row
-/// that the fork names.
+/// D3b: the prompt is the newest own `system` row, on the path or not.
+///
+/// Without one it is the row that the fork names.
 #[test]
 fn newest_own_system_row_wins() {
     let mut log = TestLog::default();
@@ -177,8 +179,9 @@ fn newest_own_system_row_wins() {
     assert_eq!(log.live(child).state.system_row(), Some(empty));
 }
 
-/// E3a: the slot holds the prompt, then the pinned documents in pin order, each under a heading
-/// with its path; a pin without a hash is left out, and the settings say which that is.
+/// E3a: the slot holds the prompt, then the pinned documents in pin order.
+///
+/// Each has a heading with its path. A pin without a hash is left out; the settings name it.
 #[test]
 fn system_slot_is_prompt_then_pins() {
     let pins = json!({"pins": [
@@ -267,8 +270,9 @@ fn metadata(agent: AgentId) -> Vec<Event> {
     ]
 }
 
-/// S3-25 S3-27 S3-36 S4-3: the list is made of user, assistant and tool rows only; of the others
-/// only a summary's text and the note about an interrupt appear.
+/// S3-25 S3-27 S3-36 S4-3: the list is made of user, assistant and tool rows only.
+///
+/// Of the others only a summary's text and the note about an interrupt appear.
 #[test]
 fn only_conversation_kinds_reach_the_model() {
     let mut log = TestLog::default();
@@ -537,9 +541,10 @@ fn chat_works_after_kill_mark_rewind_clear() {
     }
 }
 
-/// S0-14 S1-4: replay and loading make no wire JSON: the sources of core and store name no field
-/// of a provider's form, but for the older shape that is read, and blocks are equal whatever
-/// shape they were stored in.
+/// S0-14 S1-4: replay and loading produce no wire JSON.
+///
+/// The sources of core and store name no field of a provider's format, except for the older
+/// shape that is read. Blocks are equal for all stored shapes.
 #[test]
 fn no_wire_form_before_serializer() {
     let wire = [

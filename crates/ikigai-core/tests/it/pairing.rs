@@ -40,7 +40,9 @@ fn results(request: &Request) -> Vec<(&str, &str, bool)> {
         .collect()
 }
 
-/// N1a S1-17: a call without a result is sent with one that says so; no row is written for it.
+/// N1a S1-17: a call without a result is sent with a synthesised one.
+///
+/// No row is written for it.
 #[test]
 fn call_without_result_gets_synthesised_result() {
     // A crash: nothing follows the call. An interrupt: only the row about it does.
@@ -181,8 +183,10 @@ fn fresh_children_have_no_calls_of_their_parent() {
     );
 }
 
-/// N1b S1-16: a result answers the call that it names; one that answers none in the window, or a
-/// call already answered, is left out and stays in the scrollback.
+/// N1b S1-16: a result answers the call that it names.
+///
+/// A result of no call in the window, or of an answered one, is left out of the request and stays
+/// in the scrollback.
 #[test]
 fn result_answers_its_call_or_is_left_out() {
     let mut log = TestLog::default();
@@ -278,8 +282,9 @@ fn summarised_halves_are_not_paired_anew() {
     assert_eq!(results(&sent(&log, agent)), [("c1", OPEN, true)]);
 }
 
-/// N1c: neighbouring rows of one response are one assistant turn, directly followed by its
-/// results in the order of the calls, whatever order the rows have.
+/// N1c: neighbouring rows of one response are one assistant turn.
+///
+/// Its results follow directly in the order of the calls, for any order of the rows.
 #[test]
 fn parallel_results_reordered_to_call_order() {
     let orders = [
@@ -390,8 +395,9 @@ fn responses_are_told_apart_by_agent_and_number() {
     );
 }
 
-/// N1e: ids are stored as they came; an id that occurs again or that not every provider takes is
-/// renamed, always in the same way, from the row of its call.
+/// N1e: ids are stored as received; repeated and illegal ids are renamed when sent.
+///
+/// The new name depends only on the row of the call. An id is illegal if a provider refuses it.
 #[test]
 fn call_ids_stored_as_they_came_renamed_when_sent() {
     let longest = "x".repeat(64);

@@ -134,8 +134,9 @@ proptest! {
         }
     }
 
-    /// D11e: a rewind is reported if, and only if, it goes nowhere; so is every row that does not
-    /// load.
+    /// D11e: exactly the rewinds without a valid target are reported.
+    ///
+    /// So is every row that does not load.
     #[test]
     fn prop_exactly_bad_rows_are_reported(actions in actions(30)) {
         let history = History::of(&actions);

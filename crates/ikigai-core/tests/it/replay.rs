@@ -231,8 +231,9 @@ fn restored_conversation_count_roles_blocks() {
     assert_eq!(replayed.view.conversation().messages(), expected);
 }
 
-/// S3-15: a child sees each ancestor up to the fork point, killed or not; no ancestor sees
-/// a child's rows.
+/// S3-15: a child sees each ancestor up to the fork point, killed or not.
+///
+/// No ancestor sees a child's rows.
 #[test]
 fn child_sees_ancestors_up_to_fork_point() {
     let mut log = TestLog::default();
@@ -299,8 +300,9 @@ fn range_start_exclusive_end_inclusive() {
     );
 }
 
-/// D7: a fork point is a reference, also to a row that the parent inherits, or absent; 0 reads as
-/// absent and is never written.
+/// D7: a fork point is absent or a reference, also to an inherited row.
+///
+/// 0 reads as absent and is never written.
 #[test]
 fn fork_point_is_a_reference_or_absent() {
     let mut log = TestLog::default();
@@ -368,8 +370,9 @@ fn fork_point_is_a_reference_or_absent() {
     }
 }
 
-/// S3-18: ranges are found from the leaf back over rewinds and fork points to a root, a fresh
-/// fork or the nearest clear, and played oldest first.
+/// S3-18: ranges are found from the leaf back to the root and replayed oldest first.
+///
+/// The walk follows rewinds and fork points; it ends at a root, a fresh fork or the nearest clear.
 #[test]
 fn ranges_walk_up_and_play_oldest_first() {
     let mut log = TestLog::default();

@@ -10,8 +10,9 @@ fn set(value: &Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 
-/// N4a: settings are folded from the structured values in the agent's own `fork` and `command`
-/// rows, on the path or not, and from nothing else.
+/// N4a: settings are folded from the agent's own `fork` and `command` rows alone.
+///
+/// Only structured values count, on the path or not.
 #[test]
 fn settings_are_a_fold_of_own_events() {
     let mut log = TestLog::default();
@@ -188,7 +189,7 @@ fn snapshots_change_no_state() {
     }
 }
 
-/// The columns of an agent's row in the store are a cache: no state is read from them.
+/// The store's columns of an agent are a cache; no state is read from them.
 #[test]
 fn state_is_read_from_rows_and_not_from_the_agent_row() {
     let mut log = TestLog::default();

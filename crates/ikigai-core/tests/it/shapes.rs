@@ -107,8 +107,9 @@ fn control_rows_are_those_that_bend_or_set_something() {
     }
 }
 
-/// E8a: agent ids are UUIDs of version 4, written as 22 base64url characters, the first a letter
-/// or digit; data holds no id but such ones.
+/// E8a: agent ids are version 4 UUIDs, written as 22 base64url characters.
+///
+/// The first character is a letter or digit; data holds only such ids.
 #[test]
 fn agent_ids_are_22_characters() {
     let ids = IdSource::new(7);

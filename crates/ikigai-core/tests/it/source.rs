@@ -8,7 +8,9 @@ fn crates() -> PathBuf {
     core.parent().unwrap().to_owned()
 }
 
-/// Every source file of the workspace, tests apart: its path below `crates/` and its text.
+/// Returns path and text of every source file of the workspace, except tests.
+///
+/// Paths are relative to `crates/`.
 pub(crate) fn all_of_the_workspace() -> Vec<(String, String)> {
     let mut found = Vec::new();
     for member in fs::read_dir(crates()).unwrap() {

@@ -118,8 +118,10 @@ fn rewind_targets_mark_by_identity() {
     }
 }
 
-/// D11e: an unknown mark yields no row to go back to; a stored `rewind` whose target is missing,
-/// malformed or not held changes nothing and is reported.
+/// D11e: an unknown mark yields no row to go back to.
+///
+/// A stored `rewind` with a missing, malformed or unreachable target changes nothing and is
+/// reported.
 #[test]
 fn bad_rewind_changes_nothing() {
     let mut log = TestLog::default();
@@ -227,8 +229,9 @@ fn clear_is_a_replay_boundary() {
     assert_eq!(log.replayed(agent), log.live(agent));
 }
 
-/// E4: a rewind goes to any row that the agent holds, also one that an earlier rewind or clear
-/// left behind or that is inherited, and another one undoes it.
+/// E4: a rewind goes to any reachable row, and another one undoes it.
+///
+/// Inherited rows and abandoned branches are reachable too.
 #[test]
 fn rewind_to_any_held_event_and_back() {
     let mut log = TestLog::default();

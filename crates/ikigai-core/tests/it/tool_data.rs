@@ -50,8 +50,9 @@ fn tool_call_written_in_neutral_shape() {
     }
 }
 
-/// S2-4: arguments are kept byte for byte, in the row and in the request; for a provider that
-/// demands an object there is always one.
+/// S2-4: arguments are kept byte for byte, in the row and in the request.
+///
+/// A provider that requires an object always gets one.
 #[test]
 fn tool_arguments_kept_verbatim() {
     let object = |value: Value| value.as_object().unwrap().clone();
@@ -247,8 +248,9 @@ fn missing_success_counts_as_failure() {
     }
 }
 
-/// S2-19: the model gets the stored output, complete and unchanged, unless the window forces a
-/// cut, which says so.
+/// S2-19: the model gets the stored output, complete and unchanged.
+///
+/// If the window forces a cut, a note says so.
 #[test]
 fn tool_result_content_is_output() {
     let many_lines = "line\n".repeat(200_000);
@@ -323,8 +325,9 @@ fn bad_json_and_non_object_are_named() {
     assert_eq!(text, "the data is not a JSON object");
 }
 
-/// S2-26 S2-44d: the error names the required field; data that fits no accepted shape is judged
-/// against the neutral one.
+/// S2-26 S2-44d: the error names the required field.
+///
+/// Data that fits no accepted shape is checked against the neutral one.
 #[test]
 fn load_error_names_the_field() {
     let whole = json!({"tool_call_id": "c", "name": "ls", "arguments": "{}"});

@@ -42,8 +42,9 @@ fn undo(summary: RowRef) -> Event {
     Event::Summary { text: None, data }
 }
 
-/// E2a: a summary's text stands in place of its range, a cut leaves the range out, and no row is
-/// copied or removed.
+/// E2a: a summary's text replaces its range, and a cut leaves the range out.
+///
+/// No row is copied or removed.
 #[test]
 fn summary_stands_for_its_range() {
     let mut log = TestLog::default();
@@ -131,8 +132,9 @@ fn summary_of_what_is_not_there_covers_nothing() {
     }
 }
 
-/// E2b: a summary with `undo` takes back the one it names, and both go and come with rewind and
-/// fork.
+/// E2b: a summary with `undo` takes back the one it names.
+///
+/// Both follow the path through rewinds and forks.
 #[test]
 fn summary_is_undone_and_follows_the_path() {
     let mut log = TestLog::default();
@@ -198,8 +200,9 @@ fn summary_is_undone_and_follows_the_path() {
     assert_eq!(ranges(&log, agent), []);
 }
 
-/// E2d: rows of an older store that cut without text leave their range out, with no note and no
-/// message kept, as they did.
+/// E2d: cuts without text of an older store leave their range out as before.
+///
+/// There is no note, and no message is kept.
 #[test]
 fn cuts_of_older_stores_mean_what_they_meant() {
     let mut log = TestLog::default();
@@ -331,7 +334,9 @@ fn too_small_a_window_leaves_out_oldest_turns() {
     assert_eq!(previous, 6);
 }
 
-/// E2e: a cut of the budget's cap is the engine's, by a row; the projection goes by the window.
+/// E2e: the projection applies the window, not the budget's cap.
+///
+/// The engine applies the cap by a context row.
 #[test]
 fn cap_of_the_budget_leaves_out_nothing() {
     let mut log = TestLog::default();

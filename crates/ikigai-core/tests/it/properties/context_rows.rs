@@ -57,8 +57,10 @@ fn write(
 proptest! {
     #![proptest_config(config())]
 
-    /// E2a E2d: elisions save what they say, then a summary and a cut; after each the request can
-    /// be sent, no call loses its outcome, and a restart computes the same.
+    /// E2a E2d: elisions save the tokens that they state; then a summary or cut follows.
+    ///
+    /// After each the request can be sent, no call loses its outcome, and a restart computes the
+    /// same.
     #[test]
     fn prop_planned_context_rows_shrink_the_request(
         actions in actions(30),

@@ -246,7 +246,7 @@ impl Sent {
     }
 }
 
-/// The request that may be sent at a row: none while a call of the last response is open.
+/// Returns the request at a row; `None` while the last response has an open call.
 fn send(history: &History, agent: &Agent, target: &Target, at: RowRef) -> Option<(Sent, Request)> {
     let path = history.oracle.path(at);
     if history.oracle.last_response_is_open(&path) {
