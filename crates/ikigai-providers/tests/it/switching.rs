@@ -90,8 +90,9 @@ fn encoded(log: &TestLog, agent: AgentId, name: &str) -> Value {
     })
 }
 
-/// S0-28: a restored conversation with text, thinking and tool pairs passes the request checker of
-/// every provider, also when each turn came from another one.
+/// S0-28: a restored conversation passes the request checker of every provider.
+///
+/// It has text, thinking and tool pairs, and each turn came from another provider.
 #[test]
 fn restored_conversation_serialises_for_all_providers() {
     let (log, agent) = carried_through_all();

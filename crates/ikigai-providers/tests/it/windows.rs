@@ -178,7 +178,9 @@ async fn a_model_is_asked_for_once_and_a_known_one_never() {
     assert_eq!(described.context_tokens, Some(64_000));
 }
 
-/// Ollama and LM Studio load a model with its first request, and with less than it could have.
+/// The window of a model that is not loaded yet is queried again later.
+///
+/// Ollama and LM Studio load a model at its first request, with less than its largest window.
 #[tokio::test]
 async fn the_window_of_a_model_that_is_not_loaded_is_asked_for_again() {
     let mock = Mock::start();

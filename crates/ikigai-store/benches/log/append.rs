@@ -1,5 +1,6 @@
-//! Durable appends against the bare insert: the same columns in one table without an index, one
-//! event per commit.
+//! Durable appends against the bare insert.
+//!
+//! The bare table has the same columns and no index; each commit has one event.
 
 use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -102,7 +103,7 @@ impl Bare for BareSqlite {
     }
 }
 
-/// In the database of the store, so that both write to the same log of the same server.
+/// Bare table in the store's database, so that both share the server's log.
 struct BarePostgres {
     runtime: Runtime,
     client: Client,

@@ -48,8 +48,9 @@ fn worlds(on: SampleEngine, samples: &[Sample]) -> Vec<(Sample, World)> {
         .collect()
 }
 
-/// Shows all sizes, then judges the large ones, each against the small one alone: with all in one
-/// round, each would find the processor's caches full of the others.
+/// Prints all sizes, then judges each large one against the small one alone.
+///
+/// With all in one round, each would find the CPU caches full of the others.
 fn growth(what: &str, title: &str, measure: impl Fn(&[Sample]) -> Figures) {
     measure(&Sample::ALL).print(title);
     for (sample, most) in [(Sample::MILLION, 1.2), (Sample::BENT, 1.5)] {

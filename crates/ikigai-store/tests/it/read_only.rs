@@ -138,8 +138,9 @@ fn add(store: &SqliteStore, text: &str) {
     block_on(store.commit(say(agent(1), head.epoch, head.seq, text))).unwrap();
 }
 
-/// A store whose first row is in the database and in the index, and whose second one is in
-/// neither.
+/// Returns a store with its first row in database and index.
+///
+/// Its second row is in neither.
 fn half_folded() -> (Disk, SqliteStore) {
     let disk = Disk::with_store();
     let store = open(&disk.path, 1).unwrap();

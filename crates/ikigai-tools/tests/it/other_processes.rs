@@ -1,7 +1,7 @@
 //! Attempts of sandboxed processes to change processes, objects and files that are not theirs.
 //!
-//! An attempt is one system call, made by this test program started again as a child (`attempt`). It
-//! must fail in the sandbox and succeed without it.
+//! An attempt is one system call, made by this test program started again as a child
+//! (`attempt`). It must fail in the sandbox and succeed without it.
 
 use std::fs;
 use std::io::{self, Write};

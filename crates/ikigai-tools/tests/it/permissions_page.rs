@@ -86,7 +86,7 @@ impl Ground {
         base.join(file).to_str().unwrap().to_owned()
     }
 
-    /// Returns decision about the call that a row describes, in one mode.
+    /// Returns the decision about the call that a row describes, in one mode.
     fn decided(&self, tool: &str, what: &str, mode: Approve) -> &'static str {
         let (name, sandbox, arguments) = self.call(tool, what);
         let tool = self.tools.iter().find(|it| it.spec().name == name);

@@ -10,9 +10,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::{Line, text, unique, with_argument, with_cookie};
 
-/// Begins two daemons that nothing connects with their run but their descent: another session, no
-/// environment, no open file, their parents gone. Their only trace is `$MARK` among their arguments.
-/// The line goes on when they run.
+/// Script that starts two daemons, connected with their run only by descent.
+///
+/// They have another session, no environment, no open file, and their parents are gone. Their
+/// only trace is `$MARK` among their arguments. The script continues when they run.
 const DAEMON: &str = r#"
     ready=$(mktemp -u)
     mkfifo "$ready"
@@ -423,7 +424,7 @@ async fn a_file_that_ikigai_was_handed_is_not_handed_on() {
     assert_eq!(text(&ended.output), "0\n");
 }
 
-/// Runs a line that waits until it is stopped, and stops it when its output has a text.
+/// Runs a line and stops it when its output has a text; returns the output.
 async fn output_until(mut line: Line, errors: Errors, text: &str) -> String {
     line.job.errors = errors;
     let seen = Arc::new(std::sync::Mutex::new(String::new()));

@@ -83,7 +83,7 @@ impl Site {
         (output, ended.warning, is_success(ended.cause))
     }
 
-    /// Everything that is protected, below the project and outside, and pointers to elsewhere.
+    /// Returns all protected files below the project and outside, and pointers to elsewhere.
     fn protected(&self) -> BTreeMap<PathBuf, String> {
         let mut found = BTreeMap::new();
         collect(&self.project, false, &mut found);

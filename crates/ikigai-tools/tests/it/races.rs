@@ -16,7 +16,7 @@ use crate::desk::{Desk, text};
 /// Calls of each tool; the unguarded code failed within the first few hundred.
 const CALLS: usize = 400;
 
-/// A working directory in which `d` is a directory or a link to the hidden one, by turns.
+/// Working directory whose `d` alternates between a directory and a link to the hidden one.
 struct Swapping {
     desk: Desk,
 }

@@ -105,7 +105,7 @@ fn with(file: &str, part: &str) -> Vec<String> {
         .collect()
 }
 
-/// Words before a command that run it as a user without rights, for tests that run as root.
+/// Prefix that runs a command as an unprivileged user, for tests that run as root.
 pub(crate) const ORDINARY_USER: &[&str] = &[
     "setpriv",
     "--reuid=65534",

@@ -197,7 +197,9 @@ async fn a_fork_shows_the_child_by_its_name_at_once() {
     assert!(first.contains("[docs"), "{first}");
 }
 
-/// The rows above the line are not sent; the line is there after a restart, and goes with the summary.
+/// A line in the scrollback marks the rows above it that a summary replaces.
+///
+/// The line is there after a restart, and goes with the summary.
 #[tokio::test]
 async fn the_scrollback_marks_where_a_summary_replaces_the_rows_above() {
     let mut stage = Stage::new((80, 40)).await;

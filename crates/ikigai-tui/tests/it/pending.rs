@@ -15,7 +15,7 @@ fn full() -> StoreError {
     StoreError::Full("no room".into())
 }
 
-/// Returns contents of the draft files of one kind, once there are this many.
+/// Returns the contents of the draft files of one kind, once there are this many.
 async fn files(stage: &mut Stage, directory: &Path, kind: &str, count: usize) -> Vec<String> {
     for _ in 0..400 {
         stage.pass(Duration::ZERO).await;

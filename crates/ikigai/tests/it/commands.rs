@@ -432,7 +432,7 @@ fn words_are_found_as_text_and_json_with_filters_and_pages() {
     assert_eq!(wrong.code, Some(2), "{}", wrong.err);
 }
 
-/// A name selects the running agent; a dead agent of the same name is found by its id.
+/// A name selects the running agent; its id selects a dead namesake.
 #[test]
 fn what_was_found_is_opened_by_the_id_that_search_prints() {
     let newcomer = Newcomer::new();

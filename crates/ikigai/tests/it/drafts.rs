@@ -40,7 +40,7 @@ fn wait_until(what: &str, is_it: impl Fn() -> bool) {
     }
 }
 
-/// Returns number of rows with this text.
+/// Returns the number of rows with this text.
 fn messages(newcomer: &Newcomer, text: &str) -> i64 {
     let log = Connection::open(newcomer.database()).unwrap();
     let count = "SELECT count(*) FROM messages WHERE content = ?1";

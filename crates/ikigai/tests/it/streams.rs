@@ -149,7 +149,9 @@ fn the_status_shows_the_window_of_a_new_model_and_the_cost_after_a_start() {
     wait_for_status(&mut pty, "% of 2.9M");
 }
 
-/// Waits for a text in the last row: the footer of a turn and the output of a command have the same.
+/// Waits for a text in the last row.
+///
+/// Other rows may have the same text: the footer of a turn and the output of a command.
 fn wait_for_status(pty: &mut Pty, text: &str) {
     pty.wait_for(text, |screen| {
         let status = screen.rows(0, 120).last();

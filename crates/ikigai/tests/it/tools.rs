@@ -196,7 +196,7 @@ fn tools_are_listed_and_a_broken_one_is_told() {
     assert!(listed.err.contains("broken-tool"), "{}", listed.err);
 }
 
-/// Runs a turn on a real terminal and answers its questions in turn, each once it is asked.
+/// Runs a turn on a real terminal and answers its questions in order.
 fn on_a_terminal(newcomer: &Newcomer, prompt: &str, answers: &[&str]) -> String {
     let program = env!("CARGO_BIN_EXE_ikigai");
     let mut command = Command::new("script");

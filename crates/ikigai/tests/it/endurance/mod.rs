@@ -1,5 +1,7 @@
-//! Kills, leaves and store outages at random moments: nothing that was acknowledged is lost, no
-//! effect runs twice, and nothing hangs. `IKIGAI_TEST_LONG=1` repeats them a thousand times.
+//! Kills, exits and store outages at random moments.
+//!
+//! Nothing acknowledged is lost, no effect runs twice, and nothing hangs. `IKIGAI_TEST_LONG=1`
+//! repeats them a thousand times.
 
 mod kills;
 mod leaves;
@@ -51,7 +53,7 @@ impl Ledger {
             .extend(whole.map(|line| line.trim_end().to_owned()));
     }
 
-    /// Fails if a row is missing in the log or differs there, or if an effect happened twice.
+    /// Fails if a row is missing or differs, or if an effect happened twice.
     fn check(&self, newcomer: &Newcomer) {
         let log = newcomer.ikigai(&["log", "--all", "--json"]);
         // The first run may have been ended before it had made an agent.
