@@ -521,7 +521,7 @@ fn bad_row_never_kills_agent() {
     assert_eq!(record(&log).status, Status::Running);
 }
 
-/// Rows that later requests leave out are not sent, and the turn goes on.
+/// Omitted rows are not sent, and the turn continues.
 #[test]
 fn omitted_rows_leave_the_request_and_the_turn_goes_on() {
     let mut log = TestLog::default();

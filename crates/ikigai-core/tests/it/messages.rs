@@ -534,7 +534,7 @@ fn clone_messages_is_deep() {
     assert_eq!(log.live(agent).view.conversation(), inherited);
 }
 
-/// S2-38 S2-45d D8: cloning an empty source empties the destination, whatever it held.
+/// S2-38 S2-45d D8: cloning an empty source empties the destination.
 #[test]
 fn clone_of_empty_empties_destination() {
     let empty = Conversation::default();

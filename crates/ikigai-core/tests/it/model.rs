@@ -102,8 +102,7 @@ fn restart_preserves_next_request() {
     assert_eq!(screen[2].to_string(), "● look");
 }
 
-/// D3a: the system prompt is in the system slot and never in the message list, whatever the
-/// target.
+/// D3a: for every target the system prompt is in the system slot, never in the messages.
 #[test]
 fn system_prompt_in_system_slot() {
     let mut log = TestLog::default();

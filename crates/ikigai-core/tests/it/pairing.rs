@@ -462,7 +462,7 @@ fn call_ids_stored_as_they_came_renamed_when_sent() {
     assert_eq!(sent(&log, child).messages[1], request.messages[1]);
 }
 
-/// N1e: the names of tools are such that every provider takes them, whatever a model has called.
+/// N1e: tool names are sent in a form that every provider accepts, for any called name.
 #[test]
 fn tool_names_are_legal_when_sent() {
     let cases = [

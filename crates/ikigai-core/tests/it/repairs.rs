@@ -206,7 +206,7 @@ fn refused_items_are_left_out_and_the_request_stays_valid() {
         assert_eq!(outline(&request), expected);
         let hung = request.messages.iter().any(|it| !it.metadata.is_empty());
         assert_eq!(hung, !omitted.contains(&1));
-        // The turn goes on, the same live as after a restart, and in a child.
+        // The turn continues, equally live, after a restart and in a child.
         let live = log.live(agent);
         assert_eq!(live.view.is_busy(live.state.path()), Some(true));
         assert_eq!(live, log.replayed(agent));

@@ -321,7 +321,7 @@ fn answers_are_as_long_as_the_server_allows_unless_the_user_limits_them() {
         let body = spelled(&registry, &chosen(provider, model), dialect);
         assert_eq!(limits(&body), expected, "{provider}:{model} in {dialect}");
     }
-    // Room for the answer is kept all the same.
+    // The answer's tokens are reserved nevertheless.
     assert_eq!(
         registry.window_tokens(&chosen("mine", "unknown")),
         128_000 - 4_096

@@ -222,7 +222,7 @@ proptest! {
 
 /// Returns true if no tool output can be cut further.
 ///
-/// That is so when only the last turn is left and it is too large for the window.
+/// This is the case if only the last turn is left and it exceeds the window.
 fn outputs_are_short(request: &Request) -> bool {
     let mut blocks = request.messages.iter().flat_map(|message| &message.blocks);
     blocks.all(|block| match block {
