@@ -1,4 +1,4 @@
-//! Settings of an agent: the fold of its own `fork` and `command` rows.
+//! Settings of an agent: the fold of the agent's `fork` and `command` rows.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

@@ -23,7 +23,7 @@ pub struct Cost {
     pub agent: AgentRecord,
     /// Number of its ancestors.
     pub depth: usize,
-    /// Cost of its own responses.
+    /// Cost of the agent's responses, without descendants.
     pub own: Amounts,
     /// The same with all its descendants, dead ones too.
     pub family: Amounts,

@@ -26,7 +26,7 @@ const MOST_SUMMARY_BYTES: usize = 16 * 1024;
 pub enum MergeOf {
     /// Its last answer.
     LastAnswer,
-    /// Messages and answers of its own turns.
+    /// Messages and answers of the child's turns.
     Turns,
 }
 

@@ -84,7 +84,7 @@ struct Slot {
     minds: bool,
     /// Reason why it ends here, if it does.
     end: Option<LifeEnd>,
-    /// Tells this seat from an earlier one of the same agent.
+    /// Number that distinguishes this seat from earlier ones of the same agent.
     number: u64,
 }
 

@@ -557,7 +557,7 @@ impl App {
         }
     }
 
-    /// Tells the topmost layer that agents changed.
+    /// Informs the topmost layer that agents changed.
     fn refresh(&mut self) {
         if let Some(layer) = self.stack.last_mut() {
             layer.refresh(&mut self.ctx);
