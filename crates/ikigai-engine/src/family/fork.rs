@@ -239,9 +239,9 @@ fn fork_rows(
 /// Reads the parent; fails if it may have no more children.
 async fn with_room(engine: &Engine, parent: AgentId) -> Result<AgentRecord, EngineError> {
     let most = engine.crowd;
-    let nobody = || EngineError::NoSuchAgent(parent.to_string());
+    let missing = || EngineError::NoSuchAgent(parent.to_string());
     let kin = engine.store.ancestry(parent, most.family).await?;
-    let kin = kin.ok_or_else(nobody)?;
+    let kin = kin.ok_or_else(missing)?;
     if kin.ancestors.len() >= most.depth {
         return Err(EngineError::TooDeep(most.depth));
     }
@@ -251,7 +251,7 @@ async fn with_room(engine: &Engine, parent: AgentId) -> Result<AgentRecord, Engi
     if kin.family >= most.family {
         return Err(EngineError::TooManyAgents(most.family));
     }
-    engine.store.agent(parent).await?.ok_or_else(nobody)
+    engine.store.agent(parent).await?.ok_or_else(missing)
 }
 
 async fn christen(

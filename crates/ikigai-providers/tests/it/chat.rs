@@ -1,5 +1,4 @@
-//! OpenAI Chat Completions and compatible servers: recorded streams, and requests against the
-//! rules.
+//! Chat Completions: recorded streams, and requests against the rules.
 
 use ikigai_core::Request;
 use ikigai_core::data::Amounts;

@@ -285,12 +285,12 @@ pub(super) async fn a_lease_that_is_held_is_kept(rig: &dyn Rig) {
     assert_eq!(taken.leases, [(holder.agent, Epoch(1))]);
     assert_eq!(desk.head(holder.agent).await.epoch, Epoch(1));
     holder.append([user("still here")]).await.unwrap();
-    let nobody = desk.ids.agent();
+    let unknown = desk.ids.agent();
     let refused = desk
-        .effects([Effect::Lease(LeaseEffect::Take { agent: nobody })])
+        .effects([Effect::Lease(LeaseEffect::Take { agent: unknown })])
         .await;
     assert!(
-        matches!(refused, Err(CommitError::NoAgent(agent)) if agent == nobody),
+        matches!(refused, Err(CommitError::NoAgent(agent)) if agent == unknown),
         "{refused:?}"
     );
 }

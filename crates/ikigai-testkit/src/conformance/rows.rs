@@ -92,9 +92,9 @@ pub(super) async fn foreign_rows_are_read_as_they_are(rig: &dyn Rig) {
 pub(super) async fn row_without_owner_is_refused(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
-    let nobody = desk.ids.agent();
+    let unknown = desk.ids.agent();
 
-    let unclaimed = vec![user_row(holder.agent, "mine"), user_row(nobody, "whose?")];
+    let unclaimed = vec![user_row(holder.agent, "mine"), user_row(unknown, "whose?")];
     let refused = holder.commit(unclaimed, Vec::new()).await;
     assert!(
         matches!(refused, Err(CommitError::BadBatch(_))),
@@ -102,19 +102,19 @@ pub(super) async fn row_without_owner_is_refused(rig: &dyn Rig) {
     );
 
     let claims = [
-        desk.holder(nobody, Epoch(1), Seq(0)).claim(),
-        desk.holder(nobody, Epoch(0), Seq(0)).claim(),
+        desk.holder(unknown, Epoch(1), Seq(0)).claim(),
+        desk.holder(unknown, Epoch(0), Seq(0)).claim(),
         HeadClaim {
-            agent: nobody,
+            agent: unknown,
             lease: None,
         },
     ];
     for claim in claims {
         let rows = match claim.lease {
-            Some(_) => vec![user_row(holder.agent, "mine"), user_row(nobody, "whose?")],
+            Some(_) => vec![user_row(holder.agent, "mine"), user_row(unknown, "whose?")],
             None => vec![
                 user_row(holder.agent, "mine"),
-                kill_row(nobody, holder.agent),
+                kill_row(unknown, holder.agent),
             ],
         };
         let heads = vec![holder.claim(), claim];
@@ -127,14 +127,14 @@ pub(super) async fn row_without_owner_is_refused(rig: &dyn Rig) {
             })
             .await;
         assert!(
-            matches!(refused, Err(CommitError::NoAgent(agent)) if agent == nobody),
+            matches!(refused, Err(CommitError::NoAgent(agent)) if agent == unknown),
             "{refused:?}"
         );
     }
 
     assert_eq!(desk.rows(holder.agent).await, []);
-    assert_eq!(desk.rows(nobody).await, []);
-    assert_eq!(desk.store.head(nobody).await.unwrap(), None);
+    assert_eq!(desk.rows(unknown).await, []);
+    assert_eq!(desk.store.head(unknown).await.unwrap(), None);
 }
 
 /// D12b: sequence numbers start at 1 for each agent and have no gap, even after failed batches.
@@ -301,9 +301,9 @@ pub(super) async fn range_start_exclusive_end_inclusive(rig: &dyn Rig) {
     let span = Span::new(holder.agent, Seq(2), Seq(5));
     assert_eq!(places(&desk, span, Direction::Forwards, 2).await, [2, 3]);
     assert_eq!(places(&desk, span, Direction::Backwards, 2).await, [5, 4]);
-    let nobody = Span::new(desk.ids.agent(), Seq(1), Seq(9));
+    let unknown = Span::new(desk.ids.agent(), Seq(1), Seq(9));
     assert!(
-        places(&desk, nobody, Direction::Forwards, 9)
+        places(&desk, unknown, Direction::Forwards, 9)
             .await
             .is_empty()
     );
@@ -363,7 +363,7 @@ pub(super) async fn an_agent_is_opened_with_one_question(rig: &dyn Rig) {
             .unwrap()
             .unwrap()
     };
-    let nobody = desk.store.restore_point(desk.ids.agent(), 9).await.unwrap();
+    let unknown = desk.store.restore_point(desk.ids.agent(), 9).await.unwrap();
     let empty = point(9).await;
     for n in 1..=4 {
         let label = n.to_string();
@@ -387,7 +387,7 @@ pub(super) async fn an_agent_is_opened_with_one_question(rig: &dyn Rig) {
     let seqs = |opening: &RestorePoint| -> Vec<_> {
         opening.control.iter().map(|row| row.at.seq.0).collect()
     };
-    assert_eq!(nobody, None);
+    assert_eq!(unknown, None);
     assert_eq!(
         (empty.head, seqs(&empty), empty.snapshot),
         (Seq(0), vec![], None)

@@ -116,14 +116,14 @@ pub(super) async fn drafts_are_fenced(rig: &dyn Rig) {
     assert_eq!(found.as_deref(), Some("half an ans"));
     second.effects([drop_draft(2)]).await.unwrap();
     assert_eq!(desk.store.draft(agent).await.unwrap(), None);
-    let nobody = desk.ids.agent();
+    let unknown = desk.ids.agent();
     let lost = Effect::Draft(DraftEffect::Drop {
-        agent: nobody,
+        agent: unknown,
         epoch: Epoch(1),
     });
     let refused = desk.effects([lost]).await;
     assert!(
-        matches!(refused, Err(CommitError::NoAgent(no)) if no == nobody),
+        matches!(refused, Err(CommitError::NoAgent(no)) if no == unknown),
         "{refused:?}"
     );
 }
@@ -318,10 +318,10 @@ pub(super) async fn snapshots_are_found_at_or_before_a_row(rig: &dyn Rig) {
         desk.store.snapshot(holder.row(9)).await.unwrap(),
         Some(again)
     );
-    let nobody = desk.ids.agent();
+    let unknown = desk.ids.agent();
     assert_eq!(
         desk.store
-            .snapshot(RowRef::new(nobody, Seq(9)))
+            .snapshot(RowRef::new(unknown, Seq(9)))
             .await
             .unwrap(),
         None
