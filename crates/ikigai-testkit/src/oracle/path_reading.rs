@@ -4,6 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use ikigai_core::data::{self, UserData, UserOrigin};
 use ikigai_core::load::{Loaded, Part, load};
 use ikigai_core::{AgentId, Block, Kind, Role, RowRef};
 use serde_json::Value;
@@ -182,11 +183,12 @@ impl Oracle {
         };
         let is_kept = |index: &usize| {
             let row = self.row(path[*index]);
-            let data = object(row);
-            let is_own = data.get("origin") != Some(&Value::from("mail"))
-                && ["from", "shell", "merge"]
-                    .iter()
-                    .all(|key| !data.contains_key(*key));
+            // A key of the wrong type counts as absent.
+            let user: UserData = data::read(row.data.as_deref());
+            let is_own = user.origin != Some(UserOrigin::Mail)
+                && user.from.is_none()
+                && user.shell.is_none()
+                && user.merge.is_none();
             covers.get(index) == Some(&summary)
                 && self.kind(row.at) == Some(Kind::User)
                 && self.part(row.at).is_some_and(|part| speaks(&part))
