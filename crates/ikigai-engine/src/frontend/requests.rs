@@ -34,6 +34,20 @@ pub enum UserRequest {
     },
 }
 
+impl UserRequest {
+    /// Returns true if an idle agent works when it receives this.
+    pub(crate) fn starts_work(&self) -> bool {
+        match self {
+            Self::Say(_)
+            | Self::Command(_)
+            | Self::Submit(_)
+            | Self::Do(_)
+            | Self::Answer { .. } => true,
+            Self::Stop(_) | Self::Preview(_) | Self::TakeBack(_) => false,
+        }
+    }
+}
+
 /// Answer to a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {

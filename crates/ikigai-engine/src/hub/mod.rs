@@ -101,7 +101,11 @@ enum LifeEnd {
 impl Slot {
     /// Returns true if it has handled all requests but its current job.
     fn has_heard(&self) -> bool {
-        !self.minds && self.requests.capacity() == self.requests.max_capacity()
+        !self.minds && !self.has_pending()
+    }
+
+    fn has_pending(&self) -> bool {
+        self.requests.capacity() < self.requests.max_capacity()
     }
 
     /// Interrupts its work and ends it after the requests sent before.
@@ -227,7 +231,8 @@ impl Hub {
     /// Says that an agent works, or that it has ended its work and listens.
     pub(crate) fn set_working(&self, agent: AgentId, working: bool) {
         if let Some(slot) = self.slots().get_mut(&agent) {
-            slot.working = working;
+            // A pending request may be work; the agent corrects this when it has handled it.
+            slot.working = working || slot.has_pending();
             slot.minds = false;
         }
         self.bump();
@@ -295,7 +300,7 @@ impl Hub {
             return false;
         };
         // A waiting task must not find it idle before it has received its work.
-        let works = matches!(request, UserRequest::Do(_));
+        let works = request.starts_work();
         let heard = slot.requests.try_send(request).is_ok();
         slot.working |= works && heard;
         heard

@@ -232,3 +232,26 @@ async fn a_message_sent_while_a_shell_command_runs_is_queued_and_not_sent_while_
     assert_eq!(shell.len(), 1, "{shell:?}");
     assert!(shell[0].ends_with("(stopped)"), "{shell:?}");
 }
+
+/// An agent with an unread message counts as working, so the next process resumes its turn.
+#[tokio::test(start_paused = true)]
+async fn a_released_agent_with_an_unread_message_is_resumed() {
+    let world = World::new();
+    let agent = world.engine.attend_new("/src", "/src").await.unwrap();
+    for _ in 0..2 {
+        world.provider.will_say("hi");
+    }
+
+    submit(&world, agent, "hello").await;
+    let worked = world.engine.release(agent).await;
+    world.engine.take_over(&[agent]).await.unwrap();
+    let mut stirs = world.engine.stirs();
+    while world.engine.is_working(agent) != Some(false) {
+        timeout(PATIENCE, stirs.changed()).await.unwrap().unwrap();
+    }
+
+    assert_eq!(worked, Some(true));
+    let rows = world.rows(agent).await;
+    let answer = rows.iter().find(|row| row.kind.name() == "assistant");
+    assert_eq!(answer.and_then(|row| row.content.as_deref()), Some("hi"));
+}

@@ -69,7 +69,7 @@ pub(crate) enum LoadResult {
     /// Another process owns an agent.
     Held(AgentId, String),
     /// This process owns an agent.
-    Attended,
+    Attended(AgentId),
     /// The log has grown.
     Grown,
     /// Delivery of a typed line to an agent.
@@ -125,7 +125,7 @@ impl Loader {
                 Err(error) => Err(error.into()),
             };
             match attended {
-                Ok(()) | Err(EngineError::Dead(_)) => LoadResult::Attended,
+                Ok(()) | Err(EngineError::Dead(_)) => LoadResult::Attended(agent),
                 Err(EngineError::Commit(CommitError::Held { owner, .. })) => {
                     let holder = format!("open in pid {} on {}", owner.pid, owner.host);
                     LoadResult::Held(agent, holder)

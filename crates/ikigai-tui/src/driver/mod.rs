@@ -348,6 +348,15 @@ impl Driver {
         self.load_status();
     }
 
+    /// Shows rows that another process stored before this one took the agent.
+    async fn catch_up(&mut self, agent: AgentId) {
+        if let Some(pane) = self.app.pane_mut(agent)
+            && let Err(error) = pane.catch_up(&self.engine).await
+        {
+            self.app.warn(&error);
+        }
+    }
+
     /// Reads an agent for the board.
     async fn peek(&mut self, agent: AgentId) {
         let read = match self.app.pane_mut(agent) {
@@ -395,7 +404,10 @@ impl Driver {
                 let head = self.app.pane().map(|pane| pane.agent.state.head());
                 self.follow = head.and_then(|head| self.engine.follow(agent, head).ok());
             }
-            LoadResult::Attended => self.want_tree(),
+            LoadResult::Attended(agent) => {
+                self.catch_up(agent).await;
+                self.want_tree();
+            }
             // Agents of this process send their own events.
             LoadResult::Grown if self.app.roster().others_may_move() => self.want_tree(),
             LoadResult::Grown

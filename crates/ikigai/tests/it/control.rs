@@ -396,6 +396,7 @@ fn a_program_in_the_background_ends_by_itself_or_gives_its_agents_back() {
     let shown = screen(&screen_of);
 
     assert_eq!((idle, background), (Some(0), Some(0)));
+    assert!(shown.contains("❯ count slowly to 40"), "{shown}");
     assert!(shown.contains(" 39 40"), "it goes on: {shown}");
 }
 
