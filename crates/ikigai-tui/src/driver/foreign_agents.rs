@@ -170,8 +170,13 @@ impl Driver {
             return;
         }
         self.app.set_holder(Some(format!("given to {to}")));
+        self.follow(agent);
+    }
+
+    /// Shows rows and drafts of the process that owns the current agent.
+    pub(super) fn follow(&mut self, agent: AgentId) {
         let head = self.app.pane().map(|pane| pane.agent.state.head());
-        self.follow = head.and_then(|head| self.engine.follow(agent, head).ok());
+        self.follower.start(&self.engine, agent, head);
     }
 
     /// Takes agents back from a process in the background, and continues their work.

@@ -3,6 +3,7 @@
 
 mod background;
 mod choices;
+mod follower;
 mod foreign_agents;
 pub(crate) mod mailbox;
 mod sent_history;
@@ -14,12 +15,11 @@ use std::time::{Duration, Instant};
 
 use ikigai_core::data::{self, CommandData};
 use ikigai_core::{AgentId, Kind, RowRef};
-use ikigai_engine::{
-    AgentJob, Engine, EngineError, Follow, Followed, Status, UiEvent, UserRequest,
-};
+use ikigai_engine::{AgentJob, Engine, EngineError, Followed, Status, UiEvent, UserRequest};
 
 pub(crate) use self::background::LoadResult;
 use self::background::Loader;
+use self::follower::Follower;
 pub use self::foreign_agents::{NeighbourAnswer, Neighbours};
 use self::mailbox::{Mailbox, MailboxItem};
 use crate::app::{App, EngineRequest, LoadRequest, Pane, TerminalAction, UiEffect, UiOptions};
@@ -31,9 +31,6 @@ const TREE_PAUSE: Duration = Duration::from_millis(250);
 
 /// Interval between two checks that the owner of the current agent lives.
 const HELD_PAUSE: Duration = Duration::from_secs(2);
-
-/// Pause after a failure of the store.
-const FOLLOW_PAUSE: Duration = Duration::from_secs(1);
 
 /// Most entries of a directory for completion.
 const MOST_ENTRIES: usize = 1000;
@@ -59,12 +56,7 @@ pub struct Driver {
     /// The screen.
     pub app: App,
     loader: Loader,
-    /// Follows the current agent if another process owns it.
-    pub(super) follow: Option<Follow>,
-    /// Time of the next read after a failure of the store.
-    follow_again: Option<Instant>,
-    /// Rows and drafts that it read.
-    followed: Vec<Followed>,
+    follower: Follower,
     /// Time of the next read of the tree, if one is due.
     tree_due: Option<Instant>,
     tree_read: Option<Instant>,
@@ -99,9 +91,7 @@ impl Driver {
             loader: Loader::new(engine.clone(), mailbox),
             engine,
             app,
-            follow: None,
-            follow_again: None,
-            followed: Vec::new(),
+            follower: Follower::default(),
             tree_due: None,
             tree_read: None,
             neighbours: None,
@@ -135,19 +125,8 @@ impl Driver {
     /// Waits until there is something to drain. Cancel safe.
     pub async fn came(&mut self) {
         // Its owner may die silently.
-        let again = self.tree_read.filter(|_| self.follow.is_some());
+        let again = self.tree_read.filter(|_| self.follower.is_active());
         let again = again.map(|read| read + HELD_PAUSE);
-        let follow = async {
-            match &mut self.follow {
-                Some(follow) => {
-                    if let Some(again) = self.follow_again {
-                        tokio::time::sleep_until(again.into()).await;
-                    }
-                    follow.next_live().await
-                }
-                None => std::future::pending().await,
-            }
-        };
         let due = async {
             match self.tree_due.or(again) {
                 Some(due) => tokio::time::sleep_until(due.into()).await,
@@ -160,17 +139,10 @@ impl Driver {
                 self.tree_due.get_or_insert_with(Instant::now);
                 return;
             }
-            followed = follow => followed,
+            followed = self.follower.next() => followed,
         };
-        self.follow_again = None;
-        match followed {
-            Ok(Followed::Closed) => self.follow = None,
-            Ok(followed) => self.followed.push(followed),
-            Err(error) => {
-                // Nothing was read, so no event is missed.
-                self.follow_again = Some(Instant::now() + FOLLOW_PAUSE);
-                self.app.warn(&error);
-            }
+        if let Err(error) = self.follower.add(followed) {
+            self.app.warn(&error);
         }
     }
 
@@ -186,7 +158,7 @@ impl Driver {
 
     /// Handles all waiting events and results.
     pub async fn drain(&mut self) {
-        for followed in std::mem::take(&mut self.followed) {
+        for followed in self.follower.take() {
             self.handle_followed(followed).await;
         }
         for letter in self.loader.mailbox.take() {
@@ -343,7 +315,7 @@ impl Driver {
         }
         self.engine.note_use(agent);
         self.add_unlisted().await;
-        self.follow = None;
+        self.follower.stop();
         self.loader.attend(agent);
         self.load_status();
     }
@@ -401,8 +373,7 @@ impl Driver {
             }
             LoadResult::Held(agent, holder) if agent == current => {
                 self.app.set_holder(Some(holder));
-                let head = self.app.pane().map(|pane| pane.agent.state.head());
-                self.follow = head.and_then(|head| self.engine.follow(agent, head).ok());
+                self.follow(agent);
             }
             LoadResult::Attended(agent) => {
                 self.catch_up(agent).await;
