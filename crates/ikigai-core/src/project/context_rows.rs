@@ -104,12 +104,19 @@ impl ContextRows {
         let Some(start) = self.verbatim.get(&summary) else {
             return Vec::new();
         };
-        let older = view.older_messages(start.from).unwrap_or_default().iter();
-        let older = older.filter(|_| self.replacing(0) == Some(summary));
+        let older = self.older_messages(view, summary).iter();
         let entries = view.entries().iter().enumerate().skip(start.first);
         let covered = entries.filter(|(index, _)| self.replacing(*index) == Some(summary));
         let rows = older.chain(covered.map(|(_, entry)| entry));
         rows.filter_map(own_message).collect()
+    }
+
+    /// Returns the rows before the view whose messages the row at `summary` keeps, oldest first.
+    pub(super) fn older_messages<'a>(&self, view: &'a View, summary: usize) -> &'a [Entry] {
+        let start = self.verbatim.get(&summary);
+        let start = start.filter(|_| self.replacing(0) == Some(summary));
+        let older = start.and_then(|start| view.older_messages(start.from));
+        older.unwrap_or_default()
     }
 
     /// Returns the first older message that the replacement of the first entry lacks.

@@ -309,32 +309,27 @@ pub fn plan_summary(
 
 /// Returns the oldest of the newest user messages that fit `room`, and their tokens.
 ///
-/// The newest is included whatever its size.
+/// The newest is included whatever its size. Messages that an earlier context row left out count too:
+/// a summary keeps all messages from one row on.
 fn newest_messages(
     view: &View,
     context: &ContextRows,
     end: usize,
     room: u64,
 ) -> (Option<RowRef>, u64) {
-    let mut messages = Vec::new();
-    let mut replaced_by = None;
-    for (index, entry) in view.entries().iter().enumerate().take(end) {
-        match context.replacing(index) {
-            None => messages.extend(own_message(entry)),
-            Some(summary) if replaced_by != Some(summary) => {
-                messages.extend(context.verbatim(view, summary));
-                replaced_by = Some(summary);
-            }
-            Some(_) => {}
-        }
-    }
+    let first = context.replacing(0);
+    let older = first.map_or(&[][..], |summary| context.older_messages(view, summary));
+    let rows: Vec<_> = older
+        .iter()
+        .chain(view.entries().iter().take(end))
+        .collect();
     let (mut from, mut tokens) = (None, 0);
-    for (text, row) in messages.iter().rev() {
-        let size = estimate_tokens(text) + TOKENS_PER_BLOCK;
+    for (text, row) in rows.into_iter().rev().filter_map(own_message) {
+        let size = estimate_tokens(&text) + TOKENS_PER_BLOCK;
         if from.is_some() && tokens + size > room {
             break;
         }
-        from = Some(*row);
+        from = Some(row);
         tokens += size;
     }
     (from, tokens)
