@@ -86,7 +86,7 @@ fn a_fork_writes_as_much_whatever_the_history() {
 /// Snapshots are stored even if each process adds few control rows, as `run` does.
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_is_stored_after_8_control_rows() {
-    let mut world = World::with_window(1_000);
+    let mut world = World::with_window(2_500);
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
     let mut snapshot = None;

@@ -124,7 +124,7 @@ async fn reports_from_long_ago_count_for_nobody() {
 async fn a_report_counts_for_its_own_model_only() {
     let world = world_that_counts(3000);
     let mut worker = world.root().await;
-    talk(&world, &mut worker, 0..9).await;
+    talk(&world, &mut worker, 0..7).await;
     let id = worker.agent().state.agent();
     let other = ModelChoice {
         provider: Some("scripted".to_owned()),

@@ -2,10 +2,13 @@
 
 use ikigai_core::data::ForkContext;
 use ikigai_core::fork::{ForkOrder, fork_events};
+use ikigai_core::project::{estimate_request, estimate_tokens};
 use ikigai_core::{AgentId, Epoch, Event, Micros, RowRef, Seq};
 use ikigai_engine::{EngineError, Worker};
 use ikigai_store::{AgentEffect, AgentRecord, Batch, Effect, HeadClaim, LeaseClaim, Log, NewAgent};
 use ikigai_testkit::IdSource;
+use ikigai_tools::builtin;
+use ikigai_tools::process::ChildEnvironment;
 use serde_json::Map;
 
 use crate::support::{HERE, World, say};
@@ -160,4 +163,46 @@ async fn fork_of(world: &World, parent: &Worker) -> AgentId {
     };
     world.store.commit(batch).await.unwrap();
     child
+}
+
+/// The system prompt is the same for each agent of a store, and covers the seat's topics.
+#[tokio::test(start_paused = true)]
+async fn system_prompt_is_the_same_for_every_root() {
+    let world = World::new();
+    let one = world.root().await;
+    let other = world.root().await;
+
+    let prompt = one.agent().state.system().unwrap().to_owned();
+    assert_eq!(other.agent().state.system(), Some(prompt.as_str()));
+    for topic in [
+        "ikigai",
+        "in parallel",
+        "the same files run in the order",
+        "inherit",
+        "AGENTS.md",
+        "the deeper one wins",
+        "`recall`",
+        "`path:line`",
+        "Do not commit, push",
+        "authority",
+    ] {
+        assert!(prompt.contains(topic), "{topic}");
+    }
+    let tokens = estimate_tokens(&prompt);
+    assert!((700..=1_200).contains(&tokens), "{tokens} tokens");
+}
+
+/// System prompt and tools, which every request repeats, need at most 4,500 tokens.
+#[tokio::test(start_paused = true)]
+async fn fixed_part_of_a_request_is_small() {
+    let world = World::with_tools(builtin::all(ChildEnvironment::default()));
+    let mut worker = world.root().await;
+    world.provider.will_say("Hello.");
+    say(&mut worker, "hello").await.unwrap();
+
+    let mut request = world.provider.requests().pop().unwrap();
+    assert!(!request.tools.is_empty());
+    request.messages.clear();
+    let tokens = estimate_request(&request);
+    assert!(tokens <= 4_500, "{tokens} tokens");
 }

@@ -91,7 +91,7 @@ async fn answers_and_their_code_are_copied_counted_from_the_newest() {
 #[tokio::test]
 async fn all_that_is_shown_is_unfolded_and_folded() {
     let mut stage = Stage::new((100, 60)).await;
-    let prompt = "Use your tools";
+    let prompt = "No praise, no apologies";
 
     assert!(!stage.text().contains(prompt));
     stage.line("/view open").await;

@@ -166,7 +166,8 @@ async fn agents_md_that_links_out_of_the_project_is_left_out_and_said() {
 
     let request = world.provider.requests().pop().unwrap();
     let system = request.system.unwrap_or_default();
-    assert!(!system.contains("words"), "{system}");
+    assert!(!system.contains("private words"), "{system}");
+    assert!(!system.contains("foreign words"), "{system}");
     for name in [repository.join("AGENTS.md").to_str().unwrap(), "AGENTS.md"] {
         let said = format!("a pin is left out: {name} is a link out of the project");
         assert!(
@@ -204,7 +205,8 @@ async fn agents_md_that_becomes_a_link_out_of_the_project_is_left_out() {
     assert!(before.contains("good words"), "a link inside is followed");
     let request = world.provider.requests().pop().unwrap();
     let system = request.system.unwrap_or_default();
-    assert!(!system.contains("words"), "{system}");
+    assert!(!system.contains("private words"), "{system}");
+    assert!(!system.contains("foreign words"), "{system}");
 }
 
 /// E3c: a new agent pins each `AGENTS.md` from the repository root down to its directory. Opening
