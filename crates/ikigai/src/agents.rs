@@ -48,7 +48,7 @@ async fn watch(engine: &Engine, order: &AgentsOrder) -> Result<()> {
 async fn show(engine: &Engine, order: &AgentsOrder) -> Result<()> {
     let tree = engine.tree().await?;
     if tree.is_empty() {
-        tell("there is no agent yet; try: ikigai run \"hello\"");
+        tell("No agents yet. Try: ikigai run \"hello\"");
     }
     if order.json {
         let mut lines = tree.iter().map(json_of);
@@ -82,7 +82,7 @@ fn line_of(branch: &Branch) -> String {
     });
     let name = format!("{}{}", "  ".repeat(branch.depth + 1), clean_line(name));
     let state = branch.state();
-    format!("{name:<32} {state:<10} {head:>6} rows  {touched}  {id}{owner}\n")
+    format!("{name:<32} {state:<10} {head:>6} events  {touched}  {id}{owner}\n")
 }
 
 fn json_of(branch: &Branch) -> Value {

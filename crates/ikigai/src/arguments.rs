@@ -28,24 +28,24 @@ pub(crate) mod exit {
 }
 
 const AFTER_HELP: &str = "\
-Everything is kept in one database: --db, else IKIGAI_DB, else `store` of the
-configuration, else $XDG_DATA_HOME/ikigai/ikigai.db (~/.local/share/ikigai/ikigai.db).
+Everything is stored in one database: --db, else IKIGAI_DB, else `store` in the config,
+else $XDG_DATA_HOME/ikigai/ikigai.db (~/.local/share/ikigai/ikigai.db).
 
-Exit codes: 0 done and stored · 1 the turn failed · 2 bad arguments · 3 the store
-cannot be used · 4 no such agent, or another process holds it (the message is left
-there as mail) · 130 interrupted
+Exit codes: 0 success · 1 turn failed · 2 invalid arguments · 3 database unusable ·
+4 agent not found, or open in another process (your message was delivered there) ·
+130 interrupted
 
-Try:
-  ikigai                             the screen, with this directory's agent
-  ikigai run \"hello\"                 one turn with this directory's agent
-  ikigai run \"what did I say\"        it remembers
-  ikigai log --request               what the model would be given next";
+Examples:
+  ikigai                         start ikigai in this directory
+  ikigai run \"hello\"             send one message and print the answer
+  ikigai run \"what did I say\"    the agent remembers
+  ikigai log --request           print the next request to the model";
 
 /// A terminal coding agent that never loses history and can fork
 #[derive(Debug, Parser)]
 #[command(name = "ikigai", version, after_help = AFTER_HELP, subcommand_precedence_over_arg = true)]
 pub(crate) struct Arguments {
-    /// Database: `sqlite:PATH`, just PATH, or `postgres://USER@HOST/DATABASE`
+    /// Database: PATH, `sqlite:PATH` or `postgres://USER@HOST/DATABASE`
     #[arg(long, global = true, value_name = "STORE")]
     pub(crate) db: Option<String>,
 
@@ -68,7 +68,7 @@ impl Arguments {
         let is_named = is_named || is_set;
         let asks_screen = screen.prompt.is_some() || is_named || screen.new || screen.headless;
         if arguments.verb.is_some() && asks_screen {
-            let text = "what stands before the verb is for the screen: put it after the verb";
+            let text = "options before a command are for the screen: put them after the command";
             Self::command()
                 .error(ErrorKind::ArgumentConflict, text)
                 .exit();
@@ -107,7 +107,7 @@ pub(crate) struct ScreenOrder {
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
 
-    /// Show this agent (name, id, or start of an id), not the one last used here
+    /// Open this agent (name, id, or start of an id) instead of the last one used here
     #[arg(long, value_name = "AGENT", conflicts_with = "new")]
     pub(crate) agent: Option<String>,
 
@@ -115,7 +115,7 @@ pub(crate) struct ScreenOrder {
     #[arg(long)]
     pub(crate) new: bool,
 
-    /// Continue with the agent last used in this directory; fails if there is none
+    /// Continue with the last agent of this directory; fail if there is none
     #[arg(long = "continue", short = 'c', conflicts_with_all = ["new", "agent"])]
     pub(crate) continues: bool,
 
@@ -123,13 +123,12 @@ pub(crate) struct ScreenOrder {
     #[arg(long, short = 'm', value_name = "MODEL")]
     pub(crate) model: Option<String>,
 
-    /// Approval mode of this session: `read` refuses all but reading, `ask` asks for the rest,
-    /// `edits` allows writes in the working directory, `all` allows everything
+    /// Permission mode of this session: `read` refuses edits and commands, `ask` asks first,
+    /// `edits` allows edits in this directory, `all` allows everything
     #[arg(long, short = 'a', value_name = "MODE", value_parser = APPROVE_MODES)]
     pub(crate) approve: Option<String>,
 
-    /// Show this event in its agent's history, as `ikigai search` prints it: `#name.12`, or `#12`
-    /// of the agent itself
+    /// Open the history at this event: `#name.12`, as `ikigai search` prints it, or `#12`
     #[arg(long, value_name = "#ID", conflicts_with_all = ["new", "prompt", "plain"])]
     pub(crate) at: Option<String>,
 
@@ -137,11 +136,11 @@ pub(crate) struct ScreenOrder {
     #[arg(long)]
     pub(crate) headless: bool,
 
-    /// Screen size without a terminal: `COLUMNSxROWS`, default 100x50
+    /// Screen size with --headless: `COLUMNSxROWS` (default 100x50)
     #[arg(long, value_name = "SIZE", requires = "headless")]
     pub(crate) size: Option<Size>,
 
-    /// Exit as soon as no agent works
+    /// Exit when all agents are idle
     #[arg(long, requires = "headless")]
     pub(crate) until_idle: bool,
 
@@ -149,7 +148,7 @@ pub(crate) struct ScreenOrder {
     #[arg(long, value_name = "AGENT", hide = true, requires = "headless")]
     pub(crate) take_over: Vec<String>,
 
-    /// Only append lines: for screen readers and plain terminals
+    /// Print plain lines: for screen readers and simple terminals
     #[arg(long, conflicts_with = "headless")]
     pub(crate) plain: bool,
 }
@@ -162,32 +161,31 @@ pub(crate) enum Verb {
     Log(LogOrder),
     /// List the agents
     Agents(AgentsOrder),
-    /// Search everything that agents said, did or printed, newest first
+    /// Search all messages, tool calls and outputs, newest first
     Search(SearchOrder),
     /// Query the store in SQL, read-only
     ///
-    /// Tables cannot be changed. On a PostgreSQL server functions can still act, for example end
-    /// sessions or take locks: volatile functions are refused except for a few harmless ones, but
-    /// functions marked as stable or immutable run, whatever they do. Use a read-only role if that
-    /// matters.
+    /// Queries cannot change tables. On PostgreSQL, volatile functions are refused except for a few
+    /// harmless ones, but stable and immutable functions run even if they take locks or end
+    /// sessions. Use a read-only role if that matters.
     Sql(SqlOrder),
-    /// Export histories as Markdown, HTML, or JSON for `import`
+    /// Export conversations as Markdown, HTML or JSON
     Export(ExportOrder),
     /// Import agents from a JSON export or from an older ikigai
     Import(ImportOrder),
-    /// Copy a store of either kind into an empty one, and compare
+    /// Copy a database to an empty one (SQLite or PostgreSQL) and verify it
     Copy(CopyOrder),
-    /// Print the cost of agents, by agent, model or day
+    /// Show costs by agent, model or day
     Cost(CostOrder),
-    /// List models with context, prices, thinking levels and available keys
+    /// List models with context window, prices and thinking levels
     Models(ModelsOrder),
-    /// List the tools of agents in this directory, and unusable ones with the reason
+    /// List the tools available in this directory, and broken ones
     Tools(ToolsOrder),
     /// Diagnose problems and suggest fixes
     Doctor(DoctorOrder),
-    /// Control a running ikigai through its socket; see docs/control-socket.md
+    /// Control a running ikigai through its socket (see docs/control-socket.md)
     Ctl(CtlOrder),
-    /// Print effective settings, their sources and meaning
+    /// Show effective settings and where each comes from
     #[command(after_help = config::help())]
     Config(ConfigOrder),
     /// Print shell completions
@@ -199,13 +197,12 @@ pub(crate) enum Verb {
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(crate) struct RunOrder {
-    /// Message; `-` reads it from standard input. Piped text is appended, as in
-    /// `git diff | ikigai run "review this"`. A message that begins with `/` is a command (`/help`
-    /// lists them), with `!` a shell command
+    /// Message; `-` reads it from stdin. Piped text is appended: `git diff | ikigai run "review
+    /// this"`. `/NAME` runs a slash command (see `/help`), `!LINE` a shell command
     #[arg(value_name = "PROMPT", required_unless_present_any = ["retry", "resume"])]
     pub(crate) prompt: Option<String>,
 
-    /// Send it to this agent (name, id, or start of an id), not the one last used here
+    /// Use this agent (name, id, or start of an id) instead of the last one used here
     #[arg(long, value_name = "AGENT", conflicts_with = "new")]
     pub(crate) agent: Option<String>,
 
@@ -213,7 +210,7 @@ pub(crate) struct RunOrder {
     #[arg(long)]
     pub(crate) new: bool,
 
-    /// Continue with the agent last used in this directory; fails if there is none
+    /// Continue with the last agent of this directory; fail if there is none
     #[arg(long = "continue", short = 'c', conflicts_with_all = ["new", "agent"])]
     pub(crate) continues: bool,
 
@@ -221,30 +218,28 @@ pub(crate) struct RunOrder {
     #[arg(long, conflicts_with_all = ["retry", "resume"])]
     pub(crate) fresh: bool,
 
-    /// Use this model from now on: `[PROVIDER:]NAME[/LEVEL]`, LEVEL is none, min, low, med, high or
-    /// max; `ikigai models` lists them
+    /// Use this model from now on: `[PROVIDER:]NAME[/LEVEL]`; `ikigai models` lists them
     #[arg(long, short = 'm', value_name = "MODEL")]
     pub(crate) model: Option<String>,
 
-    /// Approval mode of this run: `read` refuses all but reading, `ask` asks for the rest, `edits`
-    /// allows writes in the working directory, `all` allows everything. Without a terminal to ask
-    /// on, the rest is refused
+    /// Permission mode of this run: `read` refuses edits and commands, `ask` asks first (and
+    /// refuses without a terminal), `edits` allows edits in this directory, `all` allows everything
     #[arg(long, short = 'a', value_name = "MODE", value_parser = APPROVE_MODES)]
     pub(crate) approve: Option<String>,
 
-    /// Send the last turn again instead of a message
+    /// Resend the last message
     #[arg(long, conflicts_with_all = ["prompt", "resume", "new"])]
     pub(crate) retry: bool,
 
-    /// Continue a stopped turn instead of sending a message
+    /// Continue an interrupted turn
     #[arg(long, conflicts_with_all = ["prompt", "new"])]
     pub(crate) resume: bool,
 
-    /// Abort after this many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Abort after N seconds
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout: Option<u64>,
 
-    /// Print every stored event of the turn as JSON instead of the answer
+    /// Print the events of the turn as JSON lines
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -270,7 +265,7 @@ pub(crate) struct LogOrder {
     #[arg(value_name = "AGENT")]
     pub(crate) agent: Option<String>,
 
-    /// Print the provider-neutral request of the next turn, as JSON
+    /// Print the next request to the model, as JSON
     #[arg(long, conflicts_with_all = ["all", "tail", "json"])]
     pub(crate) request: bool,
 
@@ -279,13 +274,12 @@ pub(crate) struct LogOrder {
         value_parser = ["responses", "chat", "messages", "gemini", "own"])]
     pub(crate) dialect: Option<String>,
 
-    /// Print the request sent at this event: `#12`, or `#name.12` of an ancestor. For a part of an
-    /// answer it is the answered request, for any other event the next one. Tool descriptions are
-    /// today's
+    /// Print the request sent at event `#12`, or at `#name.12` of an ancestor (tool descriptions
+    /// are today's)
     #[arg(long, value_name = "#ID", requires = "request")]
     pub(crate) at: Option<String>,
 
-    /// Print the events around this one: `#12`, or `#name.12`
+    /// Print the events around `#12` or `#name.12`
     #[arg(long, value_name = "#ID", conflicts_with_all = ["request", "all", "tail", "follow"])]
     pub(crate) around: Option<String>,
 
@@ -293,15 +287,15 @@ pub(crate) struct LogOrder {
     #[arg(long, conflicts_with = "tail")]
     pub(crate) all: bool,
 
-    /// Print only the last ROWS events
-    #[arg(long, value_name = "ROWS")]
+    /// Print only the last N events
+    #[arg(long, value_name = "N")]
     pub(crate) tail: Option<usize>,
 
-    /// Print new events as they are stored, from any process, until Ctrl-C
+    /// Print new events as they come, until Ctrl-C
     #[arg(long, short, conflicts_with = "request")]
     pub(crate) follow: bool,
 
-    /// Print one line of JSON for each event
+    /// Print one JSON line per event
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -314,19 +308,19 @@ pub(crate) struct SearchOrder {
     #[arg(value_name = "TEXT", required = true)]
     pub(crate) text: Vec<String>,
 
-    /// Show at most this many results
-    #[arg(long, value_name = "ROWS", default_value_t = 20)]
+    /// Show at most N results
+    #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) limit: usize,
 
     /// Sort by relevance instead of date
     #[arg(long)]
     pub(crate) best: bool,
 
-    /// Continue from the cursor of a previous result
-    #[arg(long, value_name = "PLACE")]
+    /// Continue a previous search at its cursor
+    #[arg(long, value_name = "CURSOR")]
     pub(crate) from: Option<i64>,
 
-    /// Print one line of JSON for each result
+    /// Print one JSON line per result
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -334,24 +328,24 @@ pub(crate) struct SearchOrder {
 /// Arguments of `sql`.
 #[derive(Debug, Args)]
 pub(crate) struct SqlOrder {
-    /// SQL statement that reads; docs/schema.md lists the tables
+    /// SQL query; docs/schema.md lists the tables
     #[arg(value_name = "STATEMENT")]
     pub(crate) statement: String,
 
-    /// Show at most this many rows
-    #[arg(long, value_name = "ROWS", default_value_t = 1000)]
+    /// Show at most N rows
+    #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(crate) limit: usize,
 
-    /// Stop the query after this time
+    /// Stop the query after N seconds
     #[arg(
         long,
-        value_name = "SECONDS",
+        value_name = "N",
         default_value_t = 30,
         value_parser = clap::value_parser!(u64).range(1..=86_400)
     )]
     pub(crate) timeout: u64,
 
-    /// Print one line of JSON for each row
+    /// Print one JSON line per row
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -367,15 +361,15 @@ pub(crate) struct ExportOrder {
     #[arg(long, conflicts_with = "all")]
     pub(crate) tree: bool,
 
-    /// Export all agents of the store
+    /// Export all agents
     #[arg(long)]
     pub(crate) all: bool,
 
-    /// Format: `md`, `html`, or `json`, which includes ancestors
+    /// Format: `md`, `html`, or `json` (for `import`; includes ancestors)
     #[arg(long, value_name = "FORMAT", default_value = "md", value_parser = ["md", "html", "json"])]
     pub(crate) format: String,
 
-    /// Write to this new file instead of standard output
+    /// Write to this new file instead of stdout
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<String>,
 }
@@ -387,12 +381,12 @@ pub(crate) struct ImportOrder {
     #[arg(long, value_name = "FORMAT", default_value = "json", value_parser = ["json"])]
     pub(crate) format: String,
 
-    /// Import from the database of an older ikigai, `postgres://USER@HOST/DATABASE`, into this
+    /// Import from the database of an older ikigai (`postgres://USER@HOST/DATABASE`) into this
     /// directory
     #[arg(long, value_name = "URL", conflicts_with = "format")]
     pub(crate) from: Option<String>,
 
-    /// File; `-` is standard input
+    /// File; `-` reads stdin
     #[arg(
         value_name = "FILE",
         required_unless_present = "from",
@@ -404,11 +398,11 @@ pub(crate) struct ImportOrder {
 /// Arguments of `copy`.
 #[derive(Debug, Args)]
 pub(crate) struct CopyOrder {
-    /// Store to copy from, in the form of `--db`
+    /// Source database, as in `--db`
     #[arg(long, value_name = "STORE")]
     pub(crate) from: String,
 
-    /// Store to copy to; it must be empty or missing
+    /// Target database; must be empty or new
     #[arg(long, value_name = "STORE")]
     pub(crate) to: String,
 }
@@ -416,11 +410,11 @@ pub(crate) struct CopyOrder {
 /// Arguments of `agents`.
 #[derive(Debug, Args)]
 pub(crate) struct AgentsOrder {
-    /// Update the list on every change, until Ctrl-C
+    /// Refresh the list on every change, until Ctrl-C
     #[arg(long)]
     pub(crate) watch: bool,
 
-    /// Print one line of JSON for each agent
+    /// Print one JSON line per agent
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -436,7 +430,7 @@ pub(crate) struct CostOrder {
     #[arg(long, value_enum, value_name = "WHAT", default_value = "agent")]
     pub(crate) by: CostKey,
 
-    /// Print one line of JSON for each group
+    /// Print one JSON line per group
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -459,7 +453,7 @@ pub(crate) struct ModelsOrder {
     #[arg(value_name = "WORD")]
     pub(crate) word: Option<String>,
 
-    /// Print one line of JSON for each model
+    /// Print one JSON line per model
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -467,11 +461,11 @@ pub(crate) struct ModelsOrder {
 /// Arguments of `tools`.
 #[derive(Debug, Args)]
 pub(crate) struct ToolsOrder {
-    /// Allow the tools of this project in `.ikigai/tools` from now on
+    /// Trust the project's tools in `.ikigai/tools` from now on
     #[arg(long)]
     pub(crate) allow: bool,
 
-    /// Print one line of JSON for each tool: name, description and schema
+    /// Print one JSON line per tool: name, description and schema
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -479,7 +473,7 @@ pub(crate) struct ToolsOrder {
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorOrder {
-    /// Only rebuild the search index from the log
+    /// Rebuild the search index and exit
     #[arg(long)]
     pub(crate) reindex: bool,
 }
@@ -487,13 +481,13 @@ pub(crate) struct DoctorOrder {
 /// Arguments of `config`.
 #[derive(Debug, Args)]
 pub(crate) struct ConfigOrder {
-    /// Print one line of JSON for each setting
+    /// Print one JSON line per setting
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 const COMPLETIONS_HELP: &str = "\
-Try:
+Examples:
   ikigai completions bash > ~/.local/share/bash-completion/completions/ikigai
   ikigai completions zsh > ~/.zfunc/_ikigai       (with ~/.zfunc in $fpath)
   ikigai completions fish > ~/.config/fish/completions/ikigai.fish";

@@ -23,7 +23,7 @@ pub(crate) fn hand_over(store: &StoreLocation, agents: &[AgentId]) -> Result<()>
     let Some(first) = agents.first() else {
         return Ok(());
     };
-    let program = std::env::current_exe().context("the program is not found any more")?;
+    let program = std::env::current_exe().context("cannot find the program file")?;
     let mut command = Command::new(program);
     command.args(["--headless", "--until-idle"]);
     store.tell(&mut command);
@@ -36,17 +36,20 @@ pub(crate) fn hand_over(store: &StoreLocation, agents: &[AgentId]) -> Result<()>
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .context("cannot start in the background")?;
-    let ready = child.stdout.take().context("its output is not there")?;
+        .context("cannot start the background process")?;
+    let ready = child
+        .stdout
+        .take()
+        .context("cannot read the output of the background process")?;
     let patience = Timespec::try_from(exit_time_left().saturating_sub(EXIT_MARGIN))?;
     // It prints its socket once it has the agents, and closes its output if it fails.
     let mut waits = [PollFd::new(&ready, PollFlags::IN)];
-    poll(&mut waits, Some(&patience)).context("cannot wait for it")?;
+    poll(&mut waits, Some(&patience)).context("cannot wait for the background process")?;
     let [waits] = waits;
     let is_ready = waits.revents().contains(PollFlags::IN);
     // A process that is still starting takes the agents over later.
     if !is_ready && child.try_wait().is_ok_and(|ended| ended.is_some()) {
-        bail!("it failed at its start");
+        bail!("the background process failed to start");
     }
     Ok(())
 }

@@ -26,7 +26,7 @@ pub(crate) fn config(db: Option<String>, order: &ConfigOrder) -> Result<ExitCode
     let sources = Sources::read(db, limits)?;
     let mut text = String::new();
     if !order.json {
-        text.push_str(&sources.told());
+        text.push_str(&sources.describe_files());
     }
     let mut section = String::new();
     for setting in sources.settings() {
@@ -53,7 +53,11 @@ pub(crate) fn config(db: Option<String>, order: &ConfigOrder) -> Result<ExitCode
                 written(value),
                 setting.from
             ),
-            None => writeln!(text, "# {} is not set: {}", setting.name, setting.from),
+            None => writeln!(
+                text,
+                "# {}: not set (default: {})",
+                setting.name, setting.from
+            ),
         };
     }
     print(&visible(&text))?;
@@ -109,29 +113,28 @@ impl Sources {
     }
 
     /// Describes the files.
-    fn told(&self) -> String {
-        let there = |file: &Path| {
-            let is_there = if file.exists() {
-                ""
+    fn describe_files(&self) -> String {
+        let described = |file: &Path| {
+            if file.exists() {
+                file.display().to_string()
             } else {
-                ", which is not there"
-            };
-            format!("{}{is_there}", file.display())
+                format!("none ({})", file.display())
+            }
         };
-        let yours = self.user_file.as_deref().map(there);
+        let yours = self.user_file.as_deref().map(described);
         let ignored = config::ignored_keys(&self.project_file).unwrap_or_default();
         let ignored = ignored.iter().fold(String::new(), |mut text, key| {
             let _ = writeln!(
                 text,
-                "#            line {}: {} is ignored",
+                "#                 line {}: {} is ignored",
                 key.line, key.path
             );
             text
         });
         format!(
-            "# your file: {}\n# project:   {}\n{}# keys of providers are not here: `ikigai models` tells which are present\n\n",
-            yours.unwrap_or_else(|| "none, because there is no home directory".to_owned()),
-            there(&self.project_file),
+            "# your config:    {}\n# project config: {}\n{}# API keys are not listed; `ikigai models` shows which are found\n\n",
+            yours.unwrap_or_else(|| "none (no home directory)".to_owned()),
+            described(&self.project_file),
             ignored
         )
     }

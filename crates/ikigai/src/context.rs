@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use ikigai_engine::{Engine, EngineError, Environment, System};
+use ikigai_engine::{Engine, Environment, System};
 use ikigai_providers::registry::{Random, Registry, Variables};
 use ikigai_providers::transport::{Client, Deadlines};
 use ikigai_store::{AgentRecord, ProcessRecord};
@@ -49,12 +49,6 @@ pub(crate) struct ProgramContext {
     pub(crate) store: AnyStore,
     /// Location of the store.
     pub(crate) place: StoreLocation,
-}
-
-/// Returns the error of `--continue` in a directory without agents.
-pub(crate) fn nothing_to_continue(directory: &str) -> anyhow::Error {
-    let missing = EngineError::NoSuchAgent(directory.to_owned());
-    anyhow::Error::from(missing).context("nothing to continue here")
 }
 
 /// Reads the configuration of the user and of the project.

@@ -30,12 +30,12 @@ pub(crate) fn copy(order: &CopyOrder) -> Result<ExitCode> {
         store_location::parse(&order.to)?,
     );
     if from.to_string() == to.to_string() {
-        tell("error: the store cannot be copied to itself\nhint: name another with --to");
+        tell("error: --from and --to are the same database\nhint: choose another --to");
         return Ok(exit::USAGE.into());
     }
     // Opening a missing store would create it.
     if from.file().is_some_and(|path| !path.exists()) {
-        tell(&format!("error: there is no store at {from}"));
+        tell(&format!("error: no database at {from}"));
         return Ok(exit::STORE.into());
     }
     let source = AnyStore::open(&from, this_process(), StoreUse::Reading)?;
@@ -48,10 +48,10 @@ pub(crate) fn copy(order: &CopyOrder) -> Result<ExitCode> {
         remove_new(&to);
     }
     let refused = match copied? {
-        Ok(told) => {
+        Ok(tally) => {
             print(&format!(
-                "copied and compared: {told}\ndigest of both: {}\n",
-                told.digest()
+                "Copied and verified: {tally}\ndigest of both: {}\n",
+                tally.digest()
             ))?;
             return Ok(ExitCode::SUCCESS);
         }
@@ -62,8 +62,8 @@ pub(crate) fn copy(order: &CopyOrder) -> Result<ExitCode> {
     }
     match refused {
         RestoreError::NotEmpty => {
-            tell(&format!("error: {to} holds something already"));
-            tell("hint: nothing was changed; name an empty store, or a new one");
+            tell(&format!("error: {to} is not empty"));
+            tell("hint: nothing was changed; choose an empty or new database");
             Ok(exit::STORE.into())
         }
         RestoreError::Store(error) => Err(error.into()),
@@ -112,8 +112,8 @@ fn carry_over(source: &AnyStore, target: &AnyStore) -> Result<Result<LogTally, R
     progress.end();
     if there != pipe.tally {
         anyhow::bail!(
-            "the copy is not the same: {} were copied, {there} are there\n\
-             hint: somebody may have written to it meanwhile; do not use it, and copy again",
+            "the copy differs: {} copied, {there} found\n\
+             hint: another process may have written to it; do not use it, and copy again",
             pipe.tally
         );
     }
@@ -143,7 +143,7 @@ impl Progress {
         if self.tells && is_due {
             self.told = rows;
             let Self { what, all, .. } = self;
-            let _ = write!(io::stderr(), "\r{rows} of {all} rows {what}\x1b[K");
+            let _ = write!(io::stderr(), "\r{rows} of {all} events {what}\x1b[K");
         }
     }
 

@@ -35,7 +35,7 @@ pub(crate) fn cost(db: Option<String>, order: &CostOrder) -> Result<ExitCode> {
 
 fn print_agents(costs: &[Cost], as_json: bool) -> Result<()> {
     if costs.is_empty() {
-        tell("there is no agent yet; try: ikigai run \"hello\"");
+        tell("No agents yet. Try: ikigai run \"hello\"");
     }
     let top = costs.iter().map(|cost| cost.depth).min().unwrap_or(0);
     for cost in costs {
@@ -59,7 +59,10 @@ fn print_agents(costs: &[Cost], as_json: bool) -> Result<()> {
         let own = figures::amounts(&cost.own);
         let family = match cost.descendants {
             0 => String::new(),
-            some => format!("  with {some} below: {}", figures::amounts(&cost.family)),
+            some => format!(
+                "  with descendants ({some}): {}",
+                figures::amounts(&cost.family)
+            ),
         };
         print(&format!("{name:<32} {own}{family}\n"))?;
     }

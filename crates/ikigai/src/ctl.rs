@@ -28,8 +28,8 @@ pub(crate) fn ctl(order: &CtlOrder) -> Result<ExitCode> {
             }
             return Ok(ExitCode::SUCCESS);
         }
-        let line = client.line().await?.context("there was no answer")?;
-        let answer = serde_json::from_str(&line).context("the answer is not understood")?;
+        let line = client.line().await?.context("no answer")?;
+        let answer = serde_json::from_str(&line).context("invalid answer")?;
         show(&order.verb, &line, answer)
     })
 }
@@ -51,14 +51,14 @@ fn socket(order: &CtlOrder) -> Result<Result<PathBuf, String>> {
     Ok(match (running.pop(), running.is_empty()) {
         (Some((_, socket)), true) => Ok(socket),
         (None, _) => Err(format!(
-            "no ikigai listens in `{}`\nhint: ikigai --headless &",
+            "no running ikigai found in `{}`\nhint: start one with `ikigai --headless &`",
             directory.display()
         )),
         (Some((last, _)), false) => {
             let pids = running.iter().map(|(pid, _)| *pid).chain([last]);
             let pids: Vec<_> = pids.map(|pid| pid.to_string()).collect();
             Err(format!(
-                "several ikigai run\nhint: choose with --pid: {}",
+                "several ikigai processes are running\nhint: choose one with --pid: {}",
                 pids.join(", ")
             ))
         }

@@ -63,7 +63,7 @@ pub(crate) fn doctor(db: Option<String>, order: &DoctorOrder) -> Result<ExitCode
             Finding::Warning(found, remedy) => {
                 format!("warning  {found}\n         hint: {remedy}\n")
             }
-            Finding::Bad(found, remedy) => format!("BAD      {found}\n         hint: {remedy}\n"),
+            Finding::Bad(found, remedy) => format!("error    {found}\n         hint: {remedy}\n"),
         }))?;
     }
     let is_bad = |finding: &Finding| matches!(finding, Finding::Bad(..));
@@ -91,7 +91,7 @@ fn check_directories() -> Vec<Finding> {
     {
         findings.push(Finding::Bad(
             format!("control socket: {error:#}"),
-            "name a directory of your own with IKIGAI_RUNTIME_DIR".to_owned(),
+            "set IKIGAI_RUNTIME_DIR to a private directory".to_owned(),
         ));
     }
     findings
@@ -105,10 +105,10 @@ fn check_models(config: &Config) -> Result<Vec<Finding>> {
         Ok(first) => {
             let provider = first.provider.unwrap_or_default();
             let model = first.model.unwrap_or_default();
-            Finding::Good(format!("model: a new agent gets {provider}:{model}"))
+            Finding::Good(format!("model: new agents use {provider}:{model}"))
         }
         Err(missing) => {
-            let found = format!("model: a new agent gets none: {}", missing.reason);
+            let found = format!("model: none for new agents: {}", missing.reason);
             Finding::Bad(found, missing.advice)
         }
     });
@@ -118,7 +118,7 @@ fn check_models(config: &Config) -> Result<Vec<Finding>> {
         .map(|preset| preset.name)
         .collect();
     findings.push(Finding::Good(if with_key.is_empty() {
-        "keys: none is set; the built-in demo model works offline".to_owned()
+        "keys: none found; the built-in demo model needs none".to_owned()
     } else {
         format!("keys: {}", with_key.join(", "))
     }));
@@ -129,15 +129,15 @@ fn check_models(config: &Config) -> Result<Vec<Finding>> {
 fn check_sandbox(config: &Config) -> Result<Finding> {
     if !config.work().sandbox.is_enabled() {
         return Ok(Finding::Warning(
-            "sandbox: switched off, so processes of tools may do all that you may".to_owned(),
-            "take `enabled = false` out of [sandbox] of the configuration".to_owned(),
+            "sandbox: disabled; tools have all your permissions".to_owned(),
+            "remove `enabled = false` from [sandbox] in the config".to_owned(),
         ));
     }
     let force = sandbox::in_force();
     let protection = if runtime()?.block_on(process::has_namespaces()) {
         "protected paths are read-only"
     } else {
-        "protected paths are checked after each command (no namespaces here)"
+        "protected paths are checked after each command (no user namespaces)"
     };
     let found = match force {
         Force::None(_) => format!("sandbox: {force}"),
@@ -147,7 +147,7 @@ fn check_sandbox(config: &Config) -> Result<Finding> {
         Force::Full => Finding::Good(found),
         Force::Partly(_) | Force::None(_) => Finding::Warning(
             found,
-            "a Linux kernel from 6.12 on, with Landlock and seccomp, keeps all of it".to_owned(),
+            "full protection needs Linux 6.12 or newer, with Landlock and seccomp".to_owned(),
         ),
     })
 }
@@ -164,7 +164,7 @@ fn check_tools(store: &StoreLocation, config: &Config) -> Result<Vec<Finding>> {
     findings.extend(found.broken.into_iter().map(|broken| {
         Finding::Warning(
             format!("tool: {}: {}", broken.path.display(), broken.reason),
-            "mend or remove it; `ikigai tools` looks again".to_owned(),
+            "fix or remove it, then run `ikigai tools`".to_owned(),
         )
     }));
     Ok(findings)
@@ -180,9 +180,7 @@ fn check_place(path: &Path) -> Vec<Finding> {
         let own = path.parent().filter(|parent| parent.ends_with("ikigai"));
         findings.extend(own.map(|parent| check_mode(parent, 0o700)));
     } else {
-        findings.push(Finding::Good(format!(
-            "store: none yet, `ikigai run` makes {shown}"
-        )));
+        findings.push(Finding::Good(format!("store: not created yet ({shown})")));
     }
     let Some(nearest) = path.ancestors().skip(1).find(|ancestor| ancestor.exists()) else {
         return findings;
@@ -193,29 +191,26 @@ fn check_place(path: &Path) -> Vec<Finding> {
         nearest
     };
     findings.push(match access(nearest, Access::WRITE_OK | Access::EXEC_OK) {
-        Ok(()) => Finding::Good(format!("directory: {} can be written", nearest.display())),
+        Ok(()) => Finding::Good(format!("directory: {} is writable", nearest.display())),
         Err(error) => {
-            let found = format!(
-                "directory: {} cannot be written: {error}",
-                nearest.display()
-            );
+            let found = format!("directory: {} is not writable: {error}", nearest.display());
             if path.exists() {
-                let remedy = "the store can only be read; make both writable to work with it";
+                let remedy = "the store is read-only; make the file and its directory writable";
                 Finding::Warning(found, remedy.to_owned())
             } else {
-                let remedy = "make it writable for you, or choose another store with --db";
+                let remedy = "make it writable, or choose another database with --db";
                 Finding::Bad(found, remedy.to_owned())
             }
         }
     });
     if let Ok(space) = statvfs(nearest) {
         let free = space.f_bavail.saturating_mul(space.f_frsize);
-        let found = format!("room: {} MB are free", free >> 20);
+        let found = match free >> 30 {
+            0 => format!("disk: {} MB free", free >> 20),
+            gigabytes => format!("disk: {gigabytes} GB free"),
+        };
         findings.push(if free < LITTLE_SPACE_BYTES {
-            Finding::Warning(
-                found,
-                "free some disk space before the log is full".to_owned(),
-            )
+            Finding::Warning(found, "free some disk space".to_owned())
         } else {
             Finding::Good(found)
         });
@@ -227,14 +222,14 @@ fn check_mode(path: &Path, wanted: u32) -> Finding {
     let shown = path.display();
     let for_others = fs::metadata(path).map(|metadata| metadata.permissions().mode() & 0o077);
     match for_others {
-        Ok(0) => Finding::Good(format!("permissions: {shown} is for you alone")),
+        Ok(0) => Finding::Good(format!("permissions: {shown} is readable only by you")),
         Ok(_) => Finding::Warning(
-            format!("permissions: others may read {shown}"),
+            format!("permissions: other users can read {shown}"),
             format!("chmod {wanted:o} '{shown}'"),
         ),
         Err(error) => Finding::Bad(
-            format!("permissions: {shown} cannot be looked at: {error}"),
-            "check the directory's owner and mode".to_owned(),
+            format!("permissions: cannot check {shown}: {error}"),
+            "check the owner and mode of the directory".to_owned(),
         ),
     }
 }
@@ -245,13 +240,13 @@ fn check_store(place: &StoreLocation, config: &Config) -> Result<Vec<Finding>> {
         Ok(program) => program,
         Err(error) => match error.downcast::<StoreError>() {
             Ok(error) => {
-                let found = format!("store: {place} cannot be opened: {error}");
+                let found = format!("store: cannot open {place}: {error}");
                 return Ok(vec![Finding::Bad(found, error.advice().to_owned())]);
             }
             Err(error) => return Err(error),
         },
     };
-    let mut findings = vec![Finding::Good(format!("store: {place} can be opened"))];
+    let mut findings = vec![Finding::Good(format!("store: {place}"))];
     let what = if place.file().is_some() {
         "file"
     } else {
@@ -259,10 +254,12 @@ fn check_store(place: &StoreLocation, config: &Config) -> Result<Vec<Finding>> {
     };
     program.block_on(async {
         findings.push(match program.store.integrity().await {
-            Ok(faults) if faults.is_empty() => Finding::Good(format!("store: the {what} is sound")),
+            Ok(faults) if faults.is_empty() => {
+                Finding::Good(format!("store: the {what} is intact"))
+            }
             Ok(faults) => Finding::Bad(
                 format!("store: the {what} is damaged: {}", faults.join("; ")),
-                format!("keep the {what} as it is and restore a backup"),
+                format!("do not change the {what}; restore a backup"),
             ),
             Err(error) => Finding::Bad(format!("store: {error}"), error.advice().to_owned()),
         });
@@ -276,17 +273,17 @@ fn check_store(place: &StoreLocation, config: &Config) -> Result<Vec<Finding>> {
             });
         }
         findings.push(match program.engine.reader().watch() {
-            Ok(_) => Finding::Good("store: other processes are noticed at once".to_owned()),
+            Ok(_) => Finding::Good("store: changes by other processes are seen at once".to_owned()),
             Err(error) => Finding::Warning(
-                format!("store: other processes are not noticed: {error}"),
+                format!("store: changes by other processes are not seen: {error}"),
                 error.advice().to_owned(),
             ),
         });
         match program.engine.agents().await {
             Ok(agents) => findings.extend(check_agents(program.engine.reader(), &agents).await),
             Err(error) => findings.push(Finding::Bad(
-                format!("agents: they cannot be listed: {error}"),
-                "run `ikigai doctor` again; if it stays so, restore a backup".to_owned(),
+                format!("agents: cannot list them: {error}"),
+                "run `ikigai doctor` again; if this persists, restore a backup".to_owned(),
             )),
         }
     });
@@ -300,7 +297,7 @@ async fn check_agents(store: &dyn ReadLog, agents: &[AgentRecord]) -> Vec<Findin
         match restore(store, agent).await {
             Ok(bad) => bad_rows += bad,
             Err(error) => findings.push(Finding::Bad(
-                format!("agent {}: it cannot be restored: {error}", agent.name),
+                format!("agent {}: cannot restore it: {error}", agent.name),
                 error.advice().to_owned(),
             )),
         }
@@ -310,13 +307,13 @@ async fn check_agents(store: &dyn ReadLog, agents: &[AgentRecord]) -> Vec<Findin
         .filter(|agent| agent.status == Status::Running)
         .count();
     findings.push(Finding::Good(format!(
-        "agents: {} known, {living} alive",
+        "agents: {}, {living} alive",
         agents.len()
     )));
     if bad_rows > 0 {
         findings.push(Finding::Warning(
-            format!("rows: {bad_rows} of the newest cannot be read and are skipped"),
-            "`ikigai log AGENT` names them; nothing needs to be done".to_owned(),
+            format!("events: {bad_rows} recent events are unreadable and skipped"),
+            "`ikigai log AGENT` names them; no action is needed".to_owned(),
         ));
     }
     findings

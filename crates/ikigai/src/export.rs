@@ -25,7 +25,9 @@ pub(crate) fn export(db: Option<String>, order: &ExportOrder) -> Result<ExitCode
         Whose::All
     } else {
         let Some(agent) = program.find(order.agent.as_deref())? else {
-            tell("error: this directory has no agent yet\nhint: ikigai run \"hello\"");
+            tell(
+                "error: no agent in this directory yet\nhint: start one with `ikigai run \"hello\"`",
+            );
             return Ok(exit::AGENT.into());
         };
         if order.tree {
@@ -51,7 +53,7 @@ pub(crate) fn export(db: Option<String>, order: &ExportOrder) -> Result<ExitCode
     let tells = io::stderr().is_terminal() && !io::stdout().is_terminal();
     let mut tell_progress = |done: u64, all: u64| {
         if tells && (done.is_multiple_of(TELL_EVERY) || done == all) {
-            let _ = write!(io::stderr(), "\r{done} of {all} rows\x1b[K");
+            let _ = write!(io::stderr(), "\r{done} of {all} events\x1b[K");
         }
     };
     let exported = program
@@ -89,7 +91,7 @@ pub(crate) fn import(db: Option<String>, order: &ImportOrder) -> Result<ExitCode
     match restored {
         Ok(restored) => {
             print(&format!(
-                "{} agents with {} rows were taken in\n",
+                "Imported {} agents, {} events\n",
                 restored.agents.len(),
                 restored.rows
             ))?;
@@ -98,7 +100,9 @@ pub(crate) fn import(db: Option<String>, order: &ImportOrder) -> Result<ExitCode
         Err(RestoreError::Store(error)) => Err(error.into()),
         Err(error) => {
             tell(&format!("error: {}", visible(&error.to_string())));
-            tell("hint: nothing was taken in; `ikigai export --format json` writes what can be");
+            tell(
+                "hint: nothing was imported; the file must come from `ikigai export --format json`",
+            );
             Ok(exit::FAILED.into())
         }
     }

@@ -26,7 +26,7 @@ pub(crate) fn headless(db: Option<String>, order: &ScreenOrder) -> Result<ExitCo
         bindings,
         mut around,
     } = ScreenOptions::of(&config)?;
-    enforce_exit_deadline().context("cannot start the thread that ends the program")?;
+    enforce_exit_deadline().context("cannot start the exit thread")?;
     let store = store_location::database(db, config.store.as_deref())?;
     let program = ProgramContext::open_at(&store, &config)?;
     around.secrets = program.registry.secret_variables();
@@ -40,7 +40,7 @@ pub(crate) fn headless(db: Option<String>, order: &ScreenOrder) -> Result<ExitCo
     };
     program.block_on(Box::pin(async {
         // Before anything else, so that a signal can end it at any time.
-        let signals = Signals::new().context("cannot listen to signals")?;
+        let signals = Signals::new().context("cannot handle signals")?;
         let (whom, row) = crate::screen::whom(&program, order).await?;
         let engine = program.engine.clone();
         let size = order.size.unwrap_or_default();
@@ -87,19 +87,19 @@ async fn go(stage: &mut ControlledScreen, mut signals: Signals, mode: RunMode) {
             match action {
                 TerminalAction::Quit | TerminalAction::QuitToBackground => return,
                 TerminalAction::Edit(_) => {
-                    stage.driver.app.warn("there is no terminal for an editor");
+                    stage.driver.app.warn("cannot open an editor: no terminal");
                 }
                 TerminalAction::EditSummary(agent, draft) => {
-                    let reason = "there is no terminal for an editor".to_owned();
+                    let reason = "cannot open an editor: no terminal".to_owned();
                     let store = AgentJob::StoreSummary(draft, Err(reason));
                     stage.driver.engine.tell(agent, UserRequest::Do(store));
                 }
                 TerminalAction::Run { command, .. } => {
                     let app = &mut stage.driver.app;
-                    app.warn(&format!("there is no terminal for `{command}`"));
+                    app.warn(&format!("cannot run `{command}`: no terminal"));
                 }
                 TerminalAction::Suspend => {
-                    stage.driver.app.toast("there is no shell to go back to");
+                    stage.driver.app.toast("cannot suspend: no terminal");
                 }
                 // There is no terminal to write to, and no user to notify.
                 TerminalAction::SetTheme(_)

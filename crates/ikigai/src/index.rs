@@ -27,7 +27,7 @@ pub(crate) async fn catch_up(store: &dyn ReadLog) -> Result<()> {
         }
         if tells {
             let done = (all - left) * 100 / all;
-            let _ = write!(io::stderr(), "\rindexing … {done} %\x1b[K");
+            let _ = write!(io::stderr(), "\rIndexing … {done} %\x1b[K");
         }
     }
 }
@@ -37,7 +37,7 @@ pub(crate) fn make_again(program: &ProgramContext) -> Result<ExitCode> {
     program.block_on(async {
         let rows = program.store.reset_index().await?;
         catch_up(program.engine.reader()).await?;
-        print(&format!("the search index was made again of {rows} rows\n"))?;
+        print(&format!("Search index rebuilt: {rows} events\n"))?;
         Ok(ExitCode::SUCCESS)
     })
 }

@@ -26,18 +26,18 @@ pub(crate) fn import(program: &ProgramContext, url: &str) -> Result<ExitCode> {
     let url = Url::parse(url).map_err(|error| anyhow!("{error}"))?;
     let known = |choice: &ModelChoice| known(program, choice);
     let home = home(program, &known)?;
-    let (reader, writer) = io::pipe().context("no pipe can be made")?;
+    let (reader, writer) = io::pipe().context("cannot create a pipe")?;
     let (told, restored) = thread::scope(|scope| {
         let telling = scope.spawn(|| tell_into(writer, url, &home));
         let restored = restore(program, reader);
         (telling.join(), restored)
     });
-    let told = told.map_err(|_| anyhow!("reading the older log failed"))?;
+    let told = told.map_err(|_| anyhow!("cannot read the older database"))?;
     match (told, restored) {
         // The error of the reading side explains why the import ended.
         (Err(error), _) if !matches!(error, LegacyError::Unheard) => Err(explained(error)),
         (_, Err(RestoreError::Store(error))) => Err(error.into()),
-        (_, Err(error)) => Err(anyhow!("{error}\nhint: nothing was taken in")),
+        (_, Err(error)) => Err(anyhow!("{error}\nhint: nothing was imported")),
         (Err(error), Ok(_)) => Err(explained(error)),
         (Ok(report), Ok(restored)) => {
             sum_up(&restored, &report)?;
@@ -103,7 +103,7 @@ fn tell_into(writer: PipeWriter, url: Url, home: &Home<'_>) -> Result<ImportRepo
     let report = legacy::read(url, home, &mut |line| {
         lines += 1;
         if tells && lines.is_multiple_of(TELL_EVERY) {
-            let _ = write!(io::stderr(), "\r{lines} rows\x1b[K");
+            let _ = write!(io::stderr(), "\r{lines} events\x1b[K");
         }
         writer.write_all(line.as_bytes()).is_ok()
     });
@@ -119,10 +119,10 @@ fn explained(error: LegacyError) -> anyhow::Error {
     match error {
         LegacyError::Store(error) => error.into(),
         LegacyError::None(_) => anyhow!(
-            "{error}\nhint: it should have a table `messages`; name its schema with `?schema=NAME`"
+            "{error}\nhint: expected a table `messages`; if it is in another schema, add `?schema=NAME`"
         ),
         LegacyError::Current(_) => {
-            anyhow!("{error}\nhint: `ikigai copy --from URL --to URL` copies a whole log")
+            anyhow!("{error}\nhint: copy it with `ikigai copy --from URL --to STORE`")
         }
         LegacyError::Unheard => anyhow!("{error}"),
     }
@@ -131,7 +131,7 @@ fn explained(error: LegacyError) -> anyhow::Error {
 /// Prints a summary of the import, with everything that was skipped or changed.
 fn sum_up(restored: &Restored, report: &ImportReport) -> Result<()> {
     print(&format!(
-        "{} agents with {} rows and {} messages between them were taken in\n",
+        "Imported {} agents, {} events, {} messages between agents\n",
         restored.agents.len(),
         restored.rows,
         report.mail
@@ -140,7 +140,7 @@ fn sum_up(restored: &Restored, report: &ImportReport) -> Result<()> {
         tell(&format!("⚠ {}", visible(remark)));
     }
     if report.more > 0 {
-        tell(&format!("⚠ and {} more of the kind", report.more));
+        tell(&format!("⚠ and {} more like these", report.more));
     }
     Ok(())
 }

@@ -30,7 +30,7 @@ pub(crate) fn log(db: Option<String>, order: &LogOrder) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let Some(agent) = agent else {
-        tell("error: this directory has no agent yet\nhint: ikigai run \"hello\"");
+        tell("error: no agent in this directory yet\nhint: start one with `ikigai run \"hello\"`");
         return Ok(exit::AGENT.into());
     };
     program.block_on(async {
@@ -83,11 +83,13 @@ pub(crate) async fn row_named(
     let (owner, number) = match (name.rsplit_once('.'), own) {
         (Some((owner, number)), _) => (engine.find(owner).await?.id, number),
         (None, Some(own)) => (own, name),
-        (None, None) => bail!("`{typed}` is of no agent\nhint: #name.12"),
+        (None, None) => bail!(
+            "no agent in this directory yet, so `{typed}` is unknown\nhint: name the agent, as in #name.12"
+        ),
     };
     let number = number
         .parse()
-        .with_context(|| format!("`{typed}` is no row: #12, or #name.12"))?;
+        .with_context(|| format!("invalid event `{typed}`: expected #12 or #name.12"))?;
     Ok(RowRef::new(owner, Seq(number)))
 }
 
@@ -102,7 +104,7 @@ async fn print_around(
     let head = engine.reader().head(row.agent).await?;
     let head = head.map_or(Seq(0), |head| head.seq);
     if row.seq == Seq(0) || row.seq > head {
-        bail!("there is no row `{name}`: the newest is #{head}");
+        bail!("no event `{name}`; the last one is #{head}");
     }
     let first = Seq(row.seq.0.saturating_sub(ROWS_AROUND).max(1));
     let last = Seq(row.seq.0.saturating_add(ROWS_AROUND).min(head.0));
@@ -202,7 +204,7 @@ impl<'a> Printer<'a> {
             let rows = self.engine.reader().page(query).await?;
             let Some(last) = rows.last() else {
                 let missing = RowRef::new(span.agent, from);
-                tell(&format!("warning: row {missing} is not in the log"));
+                tell(&format!("warning: event {missing} is missing"));
                 return Ok(());
             };
             from = last.at.seq.next();
@@ -242,6 +244,6 @@ impl<'a> Printer<'a> {
 }
 
 fn warning(row: &Row, error: &LoadError) -> Shown {
-    tell(&format!("warning: row {} cannot be read: {error}", row.at));
+    tell(&format!("warning: cannot read event {}: {error}", row.at));
     Shown::warning(row, error)
 }

@@ -49,7 +49,7 @@ impl Environment for Machine {
 
     fn grant_key(&self) -> GrantKey {
         *self.key.get_or_init(|| {
-            let path = key_file().ok_or_else(|| io::Error::other("there is no home directory"));
+            let path = key_file().ok_or_else(|| io::Error::other("no home directory"));
             path.and_then(|path| load_or_create(&path))
                 .unwrap_or_else(|error| {
                     tracing::warn!(error = %error, "grants end with this process: no key file");
@@ -70,7 +70,7 @@ fn load_or_create(path: &Path) -> io::Result<GrantKey> {
         .recursive(true)
         .mode(0o700)
         .create(directory)?;
-    let key = GrantKey::draw().ok_or_else(|| io::Error::other("there is no randomness"))?;
+    let key = GrantKey::draw().ok_or_else(|| io::Error::other("no random numbers available"))?;
     // A link to a complete file makes it appear atomically, and the first process wins.
     let partial = path.with_extension(format!("{}.partial", std::process::id()));
     let created = create(&partial, &key).and_then(|()| match fs::hard_link(&partial, path) {
@@ -104,7 +104,7 @@ fn load(path: &Path) -> io::Result<GrantKey> {
     let about = file.metadata()?;
     let is_own = about.uid() == rustix::process::geteuid().as_raw();
     if !is_own || !about.is_file() || about.mode() & 0o077 != 0 {
-        return Err(io::Error::other("the key file is not its owner's alone"));
+        return Err(io::Error::other("other users can access the key file"));
     }
     let mut bytes = Vec::new();
     file.take(64).read_to_end(&mut bytes)?;

@@ -22,7 +22,7 @@ pub(crate) fn models(order: &ModelsOrder) -> Result<ExitCode> {
     let wanted = |spec: &&ModelSpec| spec.id.contains(word) || spec.provider.contains(word);
     let models: Vec<_> = catalogue.models().iter().filter(wanted).collect();
     if models.is_empty() {
-        tell("no model has that in its name; any other is `provider:name`");
+        tell("No model matches. Models outside this list work as PROVIDER:NAME");
     }
     let mut keys = BTreeMap::new();
     for spec in models {
@@ -39,7 +39,7 @@ pub(crate) fn models(order: &ModelsOrder) -> Result<ExitCode> {
     if !order.json {
         offer_local_servers()?;
         tell(
-            "● can be asked · prices in $ for a million tokens, in/out · built in, without a key: demo",
+            "● available (key found) · $ per million tokens, in/out · demo is built in and needs no key",
         );
     }
     Ok(ExitCode::SUCCESS)
@@ -56,7 +56,7 @@ fn offer_local_servers() -> Result<()> {
             .map(|model| format!("{name}:{model}"))
             .collect();
         tell(&visible(&format!(
-            "found {} here: {}",
+            "{} is running here: {}",
             found.preset.title,
             models.join(" ")
         )));

@@ -1,6 +1,6 @@
 //! Printed output: answers on standard output, the rest on standard error.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -51,14 +51,10 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if error.downcast_ref().is_some_and(is_reader_gone) {
         return exit::READER_GONE.into();
     }
-    let mut causes: Vec<String> = Vec::new();
-    for cause in error.chain().map(ToString::to_string) {
-        // A transparent error has the same text as its cause.
-        if causes.last() != Some(&cause) {
-            causes.push(cause);
-        }
+    tell(&visible(&message(error)));
+    if error.is::<NothingToContinue>() {
+        return exit::AGENT.into();
     }
-    tell(&format!("error: {}", visible(&causes.join(": "))));
     let engine = error.downcast_ref::<EngineError>();
     let store = error.downcast_ref::<StoreError>();
     let store = store.or_else(|| engine.and_then(EngineError::store_failure));
@@ -68,7 +64,7 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     }
     match engine {
         Some(EngineError::Commit(CommitError::Held { .. })) => {
-            tell("hint: wait until it is done, or make another agent with --new");
+            tell("hint: wait until it is done, or start another agent with --new");
             exit::AGENT.into()
         }
         Some(
@@ -84,6 +80,45 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
         Some(EngineError::EmptyMessage | EngineError::LongMessage { .. }) => exit::USAGE.into(),
         _ => exit::FAILED.into(),
     }
+}
+
+/// Error of `--continue` in a directory without agents.
+#[derive(Debug)]
+pub(crate) struct NothingToContinue {
+    /// Directory of the session.
+    pub(crate) directory: String,
+}
+
+impl Display for NothingToContinue {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "no agent to continue in `{}`\nhint: start one without --continue",
+            self.directory
+        )
+    }
+}
+
+impl std::error::Error for NothingToContinue {}
+
+/// Formats an error with its causes on one line, followed by its hints.
+fn message(error: &anyhow::Error) -> String {
+    let mut causes: Vec<String> = Vec::new();
+    let mut hints = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        let (text, hint) = match cause.split_once("\nhint: ") {
+            Some((text, hint)) => (text, format!("\nhint: {hint}")),
+            None => (cause.as_str(), String::new()),
+        };
+        // A transparent error has the same text as its cause.
+        if causes.last().is_none_or(|last| last != text) {
+            causes.push(text.to_owned());
+        }
+        if !hints.contains(&hint) {
+            hints.push_str(&hint);
+        }
+    }
+    format!("error: {}{hints}", causes.join(": "))
 }
 
 /// Converts a row to JSON.
@@ -118,3 +153,6 @@ pub(crate) fn local_time(at: Micros) -> String {
 pub(crate) fn visible(text: &str) -> String {
     clean(text).into_owned()
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use ikigai_core::{AgentId, Micros, RowRef};
 use ikigai_engine::{EngineError, Environment as _, Opening, Status, System};
 use ikigai_tui::app::{Farewell, UiOptions};
@@ -17,16 +17,16 @@ use ikigai_tui::paint::Theme;
 use ikigai_tui::plain;
 use ikigai_tui::screen::{Screen, ScreenExit};
 use ikigai_tui::signs::Symbols;
-use ikigai_tui::terminal::{Terminal, enforce_exit_deadline, hold_panics};
+use ikigai_tui::terminal::{Terminal, TerminalError, enforce_exit_deadline, hold_panics};
 
 use crate::arguments::{ScreenOrder, approve_mode};
 use crate::background;
 use crate::config::Config;
-use crate::context::{ProgramContext, configuration, nothing_to_continue};
+use crate::context::{ProgramContext, configuration};
 use crate::control::{Clients, ControlServer};
 use crate::last_agent::LastAgent;
 use crate::log::row_named;
-use crate::output::print;
+use crate::output::{NothingToContinue, print};
 use crate::run::key_entry::hold_key_back;
 use crate::store_location::{self, Here, StoreLocation};
 
@@ -51,19 +51,23 @@ fn show(
         mut around,
     } = manner;
     let store = store_location::database(db, config.store.as_deref())?;
-    enforce_exit_deadline().context("cannot start the thread that ends the program")?;
+    enforce_exit_deadline().context("cannot start the exit thread")?;
     let program = ProgramContext::open_at(&store, config)?;
     if is_plain(order) {
         if order.at.is_some() {
-            bail!("--at needs a screen\nhint: ikigai log --around");
+            bail!("--at needs a terminal\nhint: use `ikigai log --around`");
         }
         return plain(&program, &store, order);
     }
     around.secrets = program.registry.secret_variables();
     hold_panics();
     // Opened before anything is read, so that input typed meanwhile is not lost.
-    let terminal = Terminal::open(config.mouse.unwrap_or(true))
-        .context("the screen cannot be shown\nhint: `ikigai run PROMPT` needs none")?;
+    let terminal = Terminal::open(config.mouse.unwrap_or(true)).map_err(|error| match error {
+        TerminalError::None(_) => anyhow!(
+            "stdin is not a terminal\nhint: use `ikigai run \"PROMPT\"`, or `ikigai --plain`"
+        ),
+        other => other.into(),
+    })?;
     let left = program.block_on(Box::pin(async {
         let (whom, row) = whom(&program, order).await?;
         let size = terminal.size();
@@ -93,7 +97,7 @@ fn show(
     let ScreenExit { farewell, handed } = left?;
     drop(program);
     background::hand_over(&store, &handed)
-        .context("the agents are paused: nobody could take them over")?;
+        .context("cannot continue in the background; the agents are paused")?;
     let Farewell { answer, line } = farewell;
     if !answer.is_empty() {
         print(&format!("{answer}\n\n"))?;
@@ -189,7 +193,7 @@ async fn named(program: &ProgramContext, order: &ScreenOrder) -> Result<FirstAge
     remember_use(program, last);
     match found {
         Some(agent) => Ok(FirstAgent::Agent(agent)),
-        None if order.continues => Err(nothing_to_continue(&session)),
+        None if order.continues => Err(NothingToContinue { directory: session }.into()),
         None => Ok(FirstAgent::New { session, workdir }),
     }
 }
@@ -227,21 +231,20 @@ fn theme(config: &Config) -> Result<Theme> {
         return Ok(Theme::default());
     };
     Theme::named(name).with_context(|| {
-        format!("there is no theme `{name}`\nhint: terminal, dark, light, daltonized or mono")
+        format!("unknown theme `{name}`\nhint: use terminal, dark, light, daltonized or mono")
     })
 }
 
 fn bindings(config: &Config) -> Result<Bindings> {
     let bound: Vec<_> = config.keys.clone().into_iter().collect();
-    Bindings::with(&bound)
-        .context("[keys] of the configuration\nhint: docs/keys.md lists keys and actions")
+    Bindings::with(&bound).context("config [keys]\nhint: docs/keys.md lists keys and actions")
 }
 
 fn surroundings(config: &Config) -> Result<UiOptions> {
     let symbols = match config.symbols.as_deref() {
         Some("unicode") => Symbols::Utf8,
         Some("ascii") => Symbols::Ascii,
-        Some(other) => bail!("`symbols` is `{other}`\nhint: unicode or ascii"),
+        Some(other) => bail!("invalid `symbols`: `{other}`\nhint: use unicode or ascii"),
         None if speaks_utf8() => Symbols::Utf8,
         None => Symbols::Ascii,
     };

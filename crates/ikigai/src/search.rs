@@ -69,7 +69,7 @@ fn show(found: &SearchResults, as_json: bool) -> Result<()> {
         ))?;
     }
     if found.hits.is_empty() && !as_json {
-        tell("nothing was found");
+        tell("No results");
     }
     for note in &found.notes {
         tell(&format!("warning: {note}"));
@@ -78,12 +78,10 @@ fn show(found: &SearchResults, as_json: bool) -> Result<()> {
         && is_bold
     {
         let name = visible(&first.reference(None));
-        tell(&format!(
-            "hint: ikigai --at '{name}' shows it where it stands"
-        ));
+        tell(&format!("hint: open it with `ikigai --at '{name}'`"));
     }
     if let Some(next) = found.next {
-        tell(&format!("more: --from {}", next.0));
+        tell(&format!("More results: --from {}", next.0));
     }
     Ok(())
 }

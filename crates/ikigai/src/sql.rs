@@ -25,12 +25,12 @@ pub(crate) fn sql(db: Option<String>, order: &SqlOrder) -> Result<ExitCode> {
         Ok(table) => table,
         Err(error @ QueryError::TimedOut(_)) => {
             tell(&format!("error: {error}"));
-            tell("hint: narrow the query, or allow more with --timeout SECONDS");
+            tell("hint: narrow the query, or raise --timeout");
             return Ok(exit::FAILED.into());
         }
         Err(error) => {
             tell(&format!("error: {}", visible(&error.to_string())));
-            tell("hint: docs/schema.md has the tables; nothing can be changed here");
+            tell("hint: queries are read-only; docs/schema.md lists the tables");
             return Ok(exit::USAGE.into());
         }
     };
@@ -43,7 +43,7 @@ pub(crate) fn sql(db: Option<String>, order: &SqlOrder) -> Result<ExitCode> {
     }
     if table.cut {
         tell(&format!(
-            "only the first {} rows are shown; --limit says how many",
+            "Showing the first {} rows; use --limit for more",
             table.rows.len()
         ));
     }

@@ -89,7 +89,7 @@ impl AnyStore {
             Ok::<(), CommitError>(())
         });
         if let Err(error) = stored {
-            tracing::warn!(error = %error, "snapshots of what was taken in are missing");
+            tracing::warn!(error = %error, "cannot store snapshots of imported agents");
         }
     }
 

@@ -105,7 +105,7 @@ pub(crate) fn parse(url: &str) -> Result<StoreLocation> {
     }
     let path = url.strip_prefix("sqlite:").unwrap_or(url);
     if path.is_empty() {
-        bail!("the store `{url}` names no file\nhint: use --db sqlite:PATH");
+        bail!("`{url}` names no file\nhint: use --db PATH or sqlite:PATH");
     }
     let path = std::path::absolute(path).with_context(|| format!("cannot use `{path}`"))?;
     Ok(StoreLocation::File(path))
@@ -118,8 +118,7 @@ fn data_home() -> Result<PathBuf> {
         return Ok(named);
     }
     let home = env::home_dir().filter(|home| home.is_absolute());
-    let home =
-        home.context("there is no home directory\nhint: set HOME, or use --db sqlite:PATH")?;
+    let home = home.context("no home directory\nhint: set HOME, or use --db PATH")?;
     Ok(home.join(".local").join("share"))
 }
 
@@ -134,7 +133,8 @@ pub(crate) struct Here {
 impl Here {
     /// Finds the working directory and its session.
     pub(crate) fn find() -> Result<Self> {
-        let workdir = env::current_dir().context("the working directory is gone")?;
+        let workdir =
+            env::current_dir().context("the working directory does not exist any more")?;
         let root = workdir
             .ancestors()
             .find(|directory| directory.join(".git").exists());

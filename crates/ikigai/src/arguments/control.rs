@@ -7,11 +7,11 @@ use clap::{Args, Subcommand};
 /// Arguments of `ctl`.
 #[derive(Debug, Args)]
 pub(crate) struct CtlOrder {
-    /// Process to ask; not needed if only one runs
+    /// Process to control; needed only if several run
     #[arg(long, value_name = "PID", global = true)]
     pub(crate) pid: Option<u32>,
 
-    /// Socket to ask
+    /// Socket to use
     #[arg(long, value_name = "PATH", global = true, conflicts_with = "pid")]
     pub(crate) socket: Option<PathBuf>,
 
@@ -29,30 +29,30 @@ pub(crate) enum CtlVerb {
         #[arg(long)]
         text: bool,
     },
-    /// Type keys: `hello\\r`; `\\r \\n \\t \\\\ \\xNN` are unescaped
+    /// Type keys, for example `hello\r`; escapes: \r \n \t \\ \xNN
     SendKeys {
         #[arg(value_name = "KEYS", allow_hyphen_values = true)]
         keys: String,
     },
-    /// Wait until the shown agent is idle; exit code 1 on timeout
+    /// Wait until the agent on the screen is idle; exit code 1 on timeout
     WaitIdle {
         /// Timeout in milliseconds
         #[arg(value_name = "MS", default_value_t = 60_000)]
         timeout_ms: u64,
     },
-    /// Print the use of the context window, in tokens
+    /// Print how many tokens of the context window are used
     ReadTokenCache,
     /// Send a message or command
     Submit {
         #[arg(value_name = "TEXT", allow_hyphen_values = true)]
         text: String,
-        /// Agent that gets it
+        /// Agent; default: the one on the screen
         #[arg(long, value_name = "AGENT")]
         agent: Option<String>,
     },
-    /// List the agents and their questions
+    /// List the agents and their pending approvals
     Agents,
-    /// Print the events of an agent's log, one per line
+    /// Print the events of an agent, one JSON line each
     Events {
         /// Agent
         #[arg(long, value_name = "AGENT")]
@@ -64,20 +64,20 @@ pub(crate) enum CtlVerb {
         #[arg(long, short)]
         follow: bool,
     },
-    /// Answer a question: once, always or no
+    /// Answer an approval prompt: once, always or no
     Approve {
         #[arg(value_name = "ANSWER", value_parser = ["once", "always", "no"], default_value = "once")]
         answer: String,
-        /// Agent that asks
+        /// Agent that asks; default: the one on the screen
         #[arg(long, value_name = "AGENT")]
         agent: Option<String>,
-        /// Hash of the call to approve, as `ctl agents` prints it; `no` needs none
+        /// Hash of the call, from `ctl agents`; not needed for `no`
         #[arg(long, value_name = "HASH")]
         call: Option<String>,
-        /// Pattern that `always` allows
+        /// Pattern to allow with `always`
         #[arg(long, value_name = "PATTERN")]
         pattern: Option<String>,
-        /// Reason of a `no`, for the model
+        /// Reason for `no`, shown to the model
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
@@ -87,12 +87,12 @@ pub(crate) enum CtlVerb {
         #[arg(long, value_name = "AGENT")]
         agent: Option<String>,
     },
-    /// Release an agent, so that another process can take it
+    /// Release an agent so that another process can take it over
     Release {
         /// Agent; default: all
         #[arg(long, value_name = "AGENT")]
         agent: Option<String>,
     },
-    /// Print the version and process that answers
+    /// Print version and process id
     Version,
 }

@@ -135,10 +135,10 @@ impl NamedShare {
         let rule = if gap > 0 {
             format!("must be at least {gap} below")
         } else {
-            "must not be above".to_owned()
+            "must not exceed".to_owned()
         };
         bail!(
-            "`{}` is {} and {rule} `{}`, which is {}\nhint: change one of them in the configuration",
+            "`{}` ({}) {rule} `{}` ({})\nhint: change one of them in the config",
             self.key,
             self.percent,
             upper.key,

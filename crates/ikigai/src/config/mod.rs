@@ -90,7 +90,7 @@ impl TryFrom<String> for NotifyWord {
 
     fn try_from(word: String) -> Result<Self, &'static str> {
         let notify = Notify::named(&word).map(Self);
-        notify.ok_or("expected `osc9`, `bell`, `off`, or `command` and what to run")
+        notify.ok_or("expected `osc9`, `bell`, `off` or `command PROGRAM`")
     }
 }
 
@@ -165,7 +165,7 @@ impl TryFrom<PathBuf> for AbsolutePath {
         if path.is_absolute() {
             Ok(Self(path))
         } else {
-            Err("expected a path that begins with `/`")
+            Err("expected an absolute path")
         }
     }
 }
@@ -217,7 +217,7 @@ impl Config {
             return Ok(Self::default());
         };
         project::check(&text, file)?;
-        toml::from_str(&text).map_err(|error| project::unreadable(file, error))
+        toml::from_str(&text).map_err(|error| project::unreadable(file, &text, &error))
     }
 
     /// Returns the handling of interrupted turns at start, for front ends that supervise agents.
@@ -313,7 +313,7 @@ impl ModelSection {
             (Some(known), _) => known.clone(),
             (None, Some(provider)) => ModelSpec::unknown(provider, named.model),
             (None, None) => bail!(
-                "[models.\"{name}\"] is not in the table\nhint: write [models.\"provider:{name}\"]"
+                "unknown model `{name}` in [models]\nhint: name its provider: [models.\"PROVIDER:{name}\"]"
             ),
         })
     }
@@ -349,7 +349,9 @@ impl ModelSection {
 /// Reads and parses a configuration file; the default if it does not exist.
 pub(crate) fn read_file<T: Default + DeserializeOwned>(path: &Path) -> Result<T> {
     match read_text(path)? {
-        Some(text) => toml::from_str(&text).map_err(|error| project::unreadable(path, error)),
+        Some(text) => {
+            toml::from_str(&text).map_err(|error| project::unreadable(path, &text, &error))
+        }
         None => Ok(T::default()),
     }
 }

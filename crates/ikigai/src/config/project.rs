@@ -31,7 +31,7 @@ pub(crate) fn check(text: &str, file: &Path) -> Result<Vec<PlacedKey>> {
         let line = before.matches('\n').count() + 1;
         match key.project {
             Project::Refused => bail!(
-                "`{}` line {line}: a project may not set `{path}`\nhint: put it into your own configuration{}",
+                "`{}`, line {line}: a project cannot set `{path}`\nhint: set it in your own config{}",
                 file.display(),
                 own_file()
             ),
@@ -79,7 +79,12 @@ pub(super) fn lowered(own: Option<u64>, theirs: Option<u64>) -> Option<u64> {
     }
 }
 
-/// Returns the error for a file that is not TOML, with the line.
-pub(super) fn unreadable(file: &Path, error: toml::de::Error) -> anyhow::Error {
-    anyhow!(error).context(format!("`{}` is not right", file.display()))
+/// Returns the error for an invalid file, with the line.
+pub(super) fn unreadable(file: &Path, text: &str, error: &toml::de::Error) -> anyhow::Error {
+    let line = error.span().map_or_else(String::new, |span| {
+        let before = text.get(..span.start).unwrap_or_default();
+        format!(", line {}", before.matches('\n').count() + 1)
+    });
+    let reason = error.message().replace('\n', ", ");
+    anyhow!("invalid config `{}`{line}: {reason}", file.display())
 }

@@ -80,24 +80,24 @@ pub(crate) const KEYS: &[Key] = &[
     key(
         "store",
         "- $XDG_DATA_HOME/ikigai/ikigai.db",
-        "the database, as --db takes it",
+        "database: PATH, sqlite:PATH or postgres://…",
     )
     .variable("IKIGAI_DB"),
     key(
         "model",
-        "- one whose key is present, else demo",
-        "the model of new agents: [PROVIDER:]NAME[/LEVEL]",
+        "- the first provider with a key, else demo",
+        "model of new agents: [PROVIDER:]NAME[/LEVEL]",
     )
     .project(Project::Replaces),
     key(
         "resume",
         "\"ask\"",
-        "turns that stopped in the middle, at start: ask, auto or never",
+        "interrupted turns at start: ask (list them), auto (continue) or never (ignore)",
     ),
     key(
         "on_hangup",
         "\"background\"",
-        "agents at work when the terminal is gone: background or pause",
+        "when the terminal closes: background (keep working) or pause",
     ),
     key(
         "theme",
@@ -107,226 +107,224 @@ pub(crate) const KEYS: &[Key] = &[
     .project(Project::Ignored),
     key(
         "symbols",
-        "- as the locale says",
-        "signs on the screen: unicode or ascii",
+        "- from the locale",
+        "symbols on the screen: unicode or ascii",
     )
     .project(Project::Ignored),
-    key("mouse", "true", "whether the screen takes the mouse").project(Project::Ignored),
+    key(
+        "mouse",
+        "true",
+        "use the mouse; false: leave it to the terminal",
+    )
+    .project(Project::Ignored),
     key(
         "notify",
         "\"osc9\"",
-        "how you are told when you look elsewhere: osc9, bell, command … or off",
+        "notifications while the terminal is not focused: osc9, bell, off or command PROGRAM",
     ),
     key(
         "budget_tokens",
-        "- what the model takes",
-        "requests are kept below so many tokens",
+        "- the model's context window",
+        "maximum tokens of a request",
     )
     .variable("IKIGAI_SLIDING_CONTEXT_TOKENS")
     .project(Project::Lowers),
     key(
         "compact_at",
         "80",
-        "percent of that at which a summary is made; 0: never",
+        "summarise the conversation at this percent of the budget; 0: never",
     )
     .project(Project::Replaces),
     key(
         "ca_file",
-        "- SSL_CERT_FILE, if that is set",
-        "certificates trusted beside the usual ones",
+        "- SSL_CERT_FILE, if set",
+        "additional trusted certificates",
     ),
     key(
         "keys.*",
-        "- as docs/keys.md says",
-        "the action of a key: \"ctrl-o\" = \"newline\"",
+        "- see docs/keys.md",
+        "key binding: \"ctrl-o\" = \"newline\"",
     )
     .project(Project::Ignored),
     key(
         "context.shorten_at",
         "70",
-        "percent of the budget above which old tool outputs are shortened",
+        "shorten old tool outputs above this percent of the budget",
     )
     .project(Project::Replaces),
     key("context.shorten_to", "50", "… down to this percent").project(Project::Replaces),
     key(
         "context.keep_outputs",
         "40",
-        "percent of the budget that the newest tool outputs may fill and stay whole",
+        "keep the newest tool outputs whole, up to this percent of the budget",
     )
     .project(Project::Replaces),
     key(
         "context.keep_messages",
         "20",
-        "percent of the budget for your own messages, word for word, after a summary",
+        "keep your messages verbatim after a summary, up to this percent of the budget",
     )
     .project(Project::Replaces),
     key(
         "context.keep_messages_tokens",
         "20000",
-        "… but no more tokens than this",
+        "… and at most this many tokens",
     )
     .project(Project::Replaces),
     key(
         "context.result_percent",
         "25",
-        "percent of the budget for the results of one answer together",
+        "all tool results of one answer, at most this percent of the budget",
     )
     .project(Project::Replaces),
     key(
         "context.result_kb",
         "32",
-        "… but no more KB than this for each of them",
+        "… and each result at most this many KB",
     )
     .project(Project::Replaces),
     key(
         "permissions.allow",
         "[]",
-        "calls that are not asked about, by tool and pattern",
+        "calls to allow without asking: tool and pattern",
     ),
     key(
         "permissions.refuse",
         "[]",
-        "calls that are refused, by tool and pattern",
+        "calls to refuse: tool and pattern",
     )
     .project(Project::Adds),
-    key(
-        "sandbox.enabled",
-        "true",
-        "whether processes of tools are confined",
-    ),
+    key("sandbox.enabled", "true", "run tool processes in a sandbox"),
     key(
         "sandbox.network",
         "false",
-        "whether they may use the network",
+        "allow network access in the sandbox",
     ),
     key(
         "sandbox.hidden",
         "[]",
-        "what they cannot read, beside keys and the store",
+        "paths that tools cannot access, besides API keys and the store",
     )
     .project(Project::Adds),
     key(
         "sandbox.pass_env",
         "[]",
-        "variables they get although these look like secrets",
+        "environment variables to pass to tools although they look like secrets",
     ),
-    key("sandbox.keep_variables", "[]", "older name of pass_env"),
+    key("sandbox.keep_variables", "[]", "old name of pass_env"),
     key(
         "web.private_addresses",
         "false",
-        "whether web_fetch may ask this machine and its network",
+        "let web_fetch access this machine and the local network",
     ),
-    key("limits.requests", "200", "requests of one turn").project(Project::Lowers),
-    key("limits.calls", "1000", "calls of one turn").project(Project::Lowers),
-    key("limits.minutes", "480", "minutes of one turn").project(Project::Lowers),
-    key("agents.depth", "8", "generations below a root"),
-    key("agents.children", "100", "living children of one agent"),
-    key("agents.family", "1000", "living agents below one root"),
+    key("limits.requests", "200", "maximum requests per turn").project(Project::Lowers),
+    key("limits.calls", "1000", "maximum tool calls per turn").project(Project::Lowers),
+    key("limits.minutes", "480", "maximum minutes per turn").project(Project::Lowers),
+    key(
+        "agents.depth",
+        "8",
+        "maximum generations below a root agent",
+    ),
+    key("agents.children", "100", "maximum live children per agent"),
+    key("agents.family", "1000", "maximum live agents per root"),
     key(
         "agents.requests",
         "16",
-        "requests of one process at the same time",
+        "maximum parallel requests per process",
     ),
-    key(
-        "providers.*.base_url",
-        "- the usual address",
-        "where the server is",
-    ),
+    key("providers.*.base_url", "- built in", "URL of the server"),
     key(
         "providers.*.dialect",
-        "- the usual one, else chat",
-        "responses, chat, messages or gemini",
+        "- built in, else chat",
+        "API: responses, chat, messages or gemini",
     ),
     key(
         "providers.*.key_env",
-        "- the usual variable",
-        "the variable that holds the key",
+        "- built in",
+        "environment variable with the API key",
     ),
     key(
         "providers.*.key_command",
         "- none",
-        "a command that prints the key",
+        "command that prints the API key",
     ),
-    key(
-        "providers.*.headers",
-        "- none",
-        "further headers of requests",
-    ),
-    key("providers.*.connect", "10", "seconds for a connection"),
+    key("providers.*.headers", "- none", "additional HTTP headers"),
+    key("providers.*.connect", "10", "connection timeout in seconds"),
     key(
         "providers.*.first_byte",
         "120",
-        "seconds until an answer begins",
+        "timeout for the start of an answer, in seconds",
     ),
     key(
         "providers.*.idle",
         "120",
-        "seconds between two pieces of it",
+        "timeout between two parts of an answer, in seconds",
     ),
     key(
         "providers.*.ca_file",
-        "- the one for all",
-        "certificates trusted beside the usual ones",
+        "- the global ca_file",
+        "additional trusted certificates",
     ),
     key(
         "providers.*.short_call_ids",
-        "- as the provider needs",
-        "chat: whether ids of calls are nine characters",
+        "- depends on the provider",
+        "chat: use tool call ids of nine characters",
     ),
     key(
         "providers.*.alternating_roles",
-        "- as the provider needs",
-        "chat: whether neighbours of one role are sent as one",
+        "- depends on the provider",
+        "chat: merge consecutive messages of one role",
     ),
     key(
         "models.*.context_window",
-        "- as in the table, or as its server states",
-        "tokens that the model takes",
+        "- built-in table, else from the server",
+        "context window in tokens",
     )
     .project(Project::Lowers),
     key(
         "models.*.max_output",
-        "- as its server decides",
-        "tokens of its longest answer",
+        "- decided by the server",
+        "maximum tokens of an answer",
     )
     .project(Project::Lowers),
     key(
         "models.*.price_in",
-        "- as in the table",
-        "dollars for a million tokens that it reads",
+        "- built-in table",
+        "$ per million input tokens",
     ),
     key(
         "models.*.price_out",
-        "- as in the table",
-        "… that it writes",
+        "- built-in table",
+        "$ per million output tokens",
     ),
     key(
         "models.*.price_cache_read",
-        "- as in the table",
-        "… that come from its cache",
+        "- built-in table",
+        "$ per million tokens read from the cache",
     ),
     key(
         "models.*.price_cache_write",
-        "- as in the table",
-        "… that go into its cache",
+        "- built-in table",
+        "$ per million tokens written to the cache",
     ),
 ];
 
 /// Returns the list of keys for `--help`.
 pub(crate) fn help() -> String {
-    let mut text = String::from("Keys, what holds if nobody says anything, and what they mean:\n");
+    let mut text = String::from("Settings, defaults and meaning:\n");
     for key in KEYS {
         let default = key.without().unwrap_or(key.default);
         let _ = write!(text, "\n  {:<29} {default}\n      {}", key.path, key.about);
         if let Some(variable) = key.variable {
-            let _ = write!(text, "; {variable} comes first");
+            let _ = write!(text, "; {variable} overrides it");
         }
         let _ = write!(text, " [project: {}]", key.project_word());
     }
     text.push_str(
-        "\n\nThey are in $XDG_CONFIG_HOME/ikigai/config.toml (~/.config/ikigai/config.toml), then in\n\
-         .ikigai/config.toml of the project, which may forbid more and allow nothing. With examples:\n\
-         docs/configuration.md, docs/providers.md.",
+        "\n\nYour config:    $XDG_CONFIG_HOME/ikigai/config.toml (~/.config/ikigai/config.toml)\n\
+         Project config: .ikigai/config.toml in the project; it can only restrict: [project: …]\n\
+         says what it may do with a setting.\n\
+         Examples: docs/configuration.md, docs/providers.md",
     );
     text
 }

@@ -1,7 +1,7 @@
 use super::without_password;
 
 #[test]
-fn an_address_is_told_without_its_password() {
+fn an_address_is_listed_without_its_password() {
     let cases = [
         ("/home/x/ikigai.db", "/home/x/ikigai.db"),
         ("sqlite:/a:b@c", "sqlite:/a:b@c"),
@@ -24,7 +24,7 @@ fn an_address_is_told_without_its_password() {
         ),
     ];
 
-    for (address, told) in cases {
-        assert_eq!(without_password(address), told);
+    for (address, listed) in cases {
+        assert_eq!(without_password(address), listed);
     }
 }

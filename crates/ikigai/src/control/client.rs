@@ -27,7 +27,7 @@ pub(crate) struct ControlClient {
 impl ControlClient {
     /// Sends a request to a socket.
     pub(crate) async fn ask(socket: &Path, request: &ControlRequest) -> Result<Self> {
-        let named = || format!("cannot ask at `{}`", socket.display());
+        let named = || format!("cannot connect to `{}`", socket.display());
         let mut stream = UnixStream::connect(socket).await.with_context(named)?;
         let mut line = serde_json::to_string(request)?;
         line.push('\n');
@@ -45,12 +45,12 @@ impl ControlClient {
         let mut line = String::new();
         let mut limited = (&mut self.stream).take(LONGEST_LINE);
         let count = limited.read_line(&mut line).await;
-        let count = count.context("the answer cannot be read")?;
+        let count = count.context("cannot read the answer")?;
         if count == 0 {
             return Ok(None);
         }
         if line.pop() != Some('\n') {
-            bail!("the answer broke off");
+            bail!("the connection closed in the middle of an answer");
         }
         Ok(Some(line))
     }
@@ -59,8 +59,8 @@ impl ControlClient {
 /// Sends a request to a socket and reads the answer.
 pub(crate) async fn ask(socket: &Path, request: &ControlRequest) -> Result<ControlAnswer> {
     let line = ControlClient::ask(socket, request).await?.line().await?;
-    let line = line.context("there was no answer")?;
-    serde_json::from_str(&line).context("the answer is not understood")
+    let line = line.context("no answer")?;
+    serde_json::from_str(&line).context("invalid answer")
 }
 
 /// Other programs of this user on this machine.

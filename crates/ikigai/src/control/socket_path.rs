@@ -27,7 +27,7 @@ pub(crate) fn directory() -> Result<PathBuf> {
         return Ok(runtime.join("ikigai"));
     }
     let state = config::state_home();
-    let state = state.context("there is no home directory\nhint: set IKIGAI_RUNTIME_DIR")?;
+    let state = state.context("no home directory\nhint: set IKIGAI_RUNTIME_DIR")?;
     Ok(state.join("run"))
 }
 
@@ -64,14 +64,14 @@ pub(super) fn prepare(directory: &Path) -> Result<()> {
 pub(crate) fn check(directory: &Path) -> Result<()> {
     let found = fs::symlink_metadata(directory).with_context(|| named(directory))?;
     if found.is_symlink() || !found.is_dir() {
-        bail!("{}: it is not a directory", named(directory));
+        bail!("{}: not a directory", named(directory));
     }
     if found.uid() != rustix::process::geteuid().as_raw() {
         bail!("{}: it belongs to another user", named(directory));
     }
     if found.mode() & 0o022 != 0 {
         bail!(
-            "{}: other users may write it\nhint: remove it, or chmod 700 '{}'",
+            "{}: other users can write to it\nhint: remove it, or run chmod 700 '{}'",
             named(directory),
             directory.display()
         );
@@ -95,7 +95,7 @@ fn check_above(above: &Path) -> Result<()> {
         bail!("`{}` belongs to another user", above.display());
     }
     if found.mode() & others != 0 && !is_sticky {
-        bail!("other users may write `{}`", above.display());
+        bail!("other users can write to `{}`", above.display());
     }
     Ok(())
 }
@@ -157,10 +157,10 @@ mod tests {
             fs::create_dir(&directory).unwrap();
             set_mode(&directory, mode);
 
-            let told = refusal(&directory);
+            let error = refusal(&directory);
             assert!(
-                told.contains("other users may write it"),
-                "{mode:o}: {told}"
+                error.contains("other users can write to it"),
+                "{mode:o}: {error}"
             );
             assert_eq!(fs::metadata(&directory).unwrap().mode() & 0o7777, mode);
         }
@@ -177,8 +177,8 @@ mod tests {
         fs::write(home.path().join("file"), "").unwrap();
 
         for name in ["link", "dangling"] {
-            let told = refusal(&home.path().join(name));
-            assert!(told.contains("it is not a directory"), "{name}: {told}");
+            let error = refusal(&home.path().join(name));
+            assert!(error.contains("not a directory"), "{name}: {error}");
         }
         assert!(prepare(&home.path().join("file")).is_err());
         assert!(!home.path().join("missing").exists());
@@ -192,8 +192,8 @@ mod tests {
         set_mode(&open, 0o777);
         let directory = open.join("ikigai");
 
-        let told = refusal(&directory);
-        assert!(told.contains("other users may write"), "{told}");
+        let error = refusal(&directory);
+        assert!(error.contains("other users can write to"), "{error}");
         set_mode(&open, 0o1777);
         prepare(&directory).unwrap();
         assert_eq!(fs::metadata(&directory).unwrap().mode() & 0o777, 0o700);
@@ -210,7 +210,7 @@ mod tests {
         set_mode(&directory, 0o700);
         std::os::unix::fs::chown(&directory, Some(65534), None).unwrap();
 
-        let told = refusal(&directory);
-        assert!(told.contains("belongs to another user"), "{told}");
+        let error = refusal(&directory);
+        assert!(error.contains("belongs to another user"), "{error}");
     }
 }

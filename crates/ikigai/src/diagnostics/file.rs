@@ -76,7 +76,7 @@ fn append_to(path: &Path) -> io::Result<File> {
         .custom_flags(i32::try_from(flags.bits()).unwrap_or(0))
         .open(path)?;
     if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is not a file"));
+        return Err(io::Error::other("not a regular file"));
     }
     file.set_permissions(Permissions::from_mode(0o600))?;
     Ok(file)

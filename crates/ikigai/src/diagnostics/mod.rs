@@ -35,7 +35,7 @@ pub(crate) fn start() {
         return;
     };
     let Some(path) = path() else {
-        return tell("there is no home directory for the diagnostics log");
+        return tell("no home directory for the diagnostics log");
     };
     let file = match RotatingFile::open(path.clone()) {
         Ok(file) => file,

@@ -15,38 +15,41 @@ pub(super) fn findings(report: &ServerReport) -> Vec<Finding> {
     let (used, most) = report.connections;
     let millis = report.round_trip.as_secs_f64() * 1000.0;
     let mut findings = vec![Finding::Good(format!(
-        "server: PostgreSQL {}, {millis:.1} ms away, {used} of {most} connections used",
+        "server: PostgreSQL {}, latency {millis:.1} ms, {used} of {most} connections used",
         report.version
     ))];
     if most.saturating_sub(used) < FREE_CONNECTIONS {
         findings.push(Finding::Warning(
             format!(
-                "server: only {} connections are left",
+                "server: only {} connections left",
                 most.saturating_sub(used)
             ),
-            "raise max_connections on the server; each process of ikigai uses up to 4".to_owned(),
+            "raise max_connections; each ikigai process uses up to 4".to_owned(),
         ));
     }
     findings.push(if report.is_read_only {
         Finding::Bad(
-            "server: it takes no writes".to_owned(),
-            "name the server that leads, or set default_transaction_read_only to off".to_owned(),
+            "server: read-only".to_owned(),
+            "connect to the primary server, or set default_transaction_read_only to off".to_owned(),
         )
     } else {
-        Finding::Good("server: it takes writes".to_owned())
+        Finding::Good("server: accepts writes".to_owned())
     });
     findings.push(if report.missing_rights.is_empty() {
-        Finding::Good("server: you may do all that is needed".to_owned())
+        Finding::Good("server: all needed privileges are granted".to_owned())
     } else {
         Finding::Bad(
-            format!("server: you may not {}", report.missing_rights.join(", ")),
-            "let the owner of the schema grant it to you, as docs/sharing.md says".to_owned(),
+            format!(
+                "server: missing privileges: {}",
+                report.missing_rights.join(", ")
+            ),
+            "ask the owner of the schema to grant them (docs/sharing.md)".to_owned(),
         )
     });
     if !report.unsafe_settings.is_empty() {
         findings.push(Finding::Warning(
             format!(
-                "server: with {} off it may lose what it has confirmed",
+                "server: {} is off, so a crash can lose stored events",
                 report.unsafe_settings.join(" and ")
             ),
             "set it to on in postgresql.conf".to_owned(),
@@ -54,19 +57,19 @@ pub(super) fn findings(report: &ServerReport) -> Vec<Finding> {
     }
     if !report.is_private {
         findings.push(Finding::Warning(
-            "server: the connection is not encrypted".to_owned(),
-            "add sslmode=verify-full to the address".to_owned(),
+            "server: connection is not encrypted".to_owned(),
+            "add sslmode=verify-full to the URL".to_owned(),
         ));
     }
     findings.push(clock(report.clock_ahead));
     findings.push(match report.notified {
         Some(took) => Finding::Good(format!(
-            "server: a notification takes {:.1} ms",
+            "server: notifications arrive after {:.1} ms",
             took.as_secs_f64() * 1000.0
         )),
         None => Finding::Bad(
-            "server: no notification comes through".to_owned(),
-            "connect to the server itself: a pooler between must keep sessions apart".to_owned(),
+            "server: notifications do not arrive".to_owned(),
+            "connect directly, or use a pooler in session mode".to_owned(),
         ),
     });
     findings
@@ -77,12 +80,12 @@ fn clock(ahead: i64) -> Finding {
     let way = if ahead > 0 { "ahead of" } else { "behind" };
     if ahead.abs() > SKEW_MICROS {
         Finding::Warning(
-            format!("server: its clock is {seconds} s {way} this machine's"),
-            "set both by a time server; rows keep their order, but their times will puzzle you"
+            format!("server: clock is {seconds} s {way} this machine"),
+            "synchronise both clocks; the order of events is correct, but their times are off"
                 .to_owned(),
         )
     } else {
-        Finding::Good("server: its clock agrees with this machine's".to_owned())
+        Finding::Good("server: clock agrees with this machine".to_owned())
     }
 }
 
@@ -138,13 +141,13 @@ mod tests {
         assert_eq!(
             faults(&report),
             [
-                "w server: only 3 connections are left",
-                "b server: it takes no writes",
-                "b server: you may not INSERT on messages, SELECT on mail",
-                "w server: with fsync off it may lose what it has confirmed",
-                "w server: the connection is not encrypted",
-                "w server: its clock is 65 s ahead of this machine's",
-                "b server: no notification comes through",
+                "w server: only 3 connections left",
+                "b server: read-only",
+                "b server: missing privileges: INSERT on messages, SELECT on mail",
+                "w server: fsync is off, so a crash can lose stored events",
+                "w server: connection is not encrypted",
+                "w server: clock is 65 s ahead of this machine",
+                "b server: notifications do not arrive",
             ]
         );
     }

@@ -20,8 +20,8 @@ pub(crate) fn hold_key_back(text: &str) -> Result<()> {
     // A leading space overrides this.
     if looks_like_key(text) && !text.trim_end().contains(char::is_whitespace) {
         bail!(
-            "that looks like an API key, and was not sent\nhint: `ikigai run \"/key anthropic\"` \
-             asks for the key of a provider without showing it; a space before it sends it as text"
+            "this looks like an API key, so it was not sent\nhint: save it with `ikigai run \"/key PROVIDER\"`; \
+             to send it as text, put a space before it"
         );
     }
     Ok(())
@@ -40,10 +40,10 @@ pub(super) fn ask_key(engine: &Engine, line: &str) -> Result<()> {
     let Ok(terminal) = OpenOptions::new().read(true).write(true).open("/dev/tty") else {
         return Ok(());
     };
-    let typed = read_hidden(&terminal, &format!("key of {provider}, not shown: "))
+    let typed = read_hidden(&terminal, &format!("{provider} API key (hidden): "))
         .context("cannot read the key from the terminal")?;
     let Some(key) = TypedKey::new(&typed) else {
-        bail!("that can be no key; nothing was kept");
+        bail!("not a valid API key; nothing was saved");
     };
     engine.set_typed_key(provider, key);
     Ok(())
@@ -68,10 +68,10 @@ fn read_hidden(mut terminal: &File, prompt: &str) -> Result<String> {
         if read.ends_with(&[CTRL_C]) {
             drop(hidden);
             terminal.write_all(b"\n")?;
-            bail!("no key was typed");
+            bail!("no key entered");
         }
     }
     drop(hidden);
     terminal.write_all(b"\n")?;
-    String::from_utf8(bytes).context("it is not UTF-8")
+    String::from_utf8(bytes).context("the key is not UTF-8")
 }

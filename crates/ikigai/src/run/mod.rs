@@ -27,10 +27,10 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::time::timeout;
 
 use crate::arguments::{RunOrder, approve_mode, exit};
-use crate::context::{ProgramContext, nothing_to_continue};
+use crate::context::ProgramContext;
 use crate::control::Clients;
 use crate::last_agent::LastAgent;
-use crate::output::{print, tell, visible};
+use crate::output::{NothingToContinue, print, tell, visible};
 use crate::run::question::Asker;
 use crate::run::show::{RunView, children};
 use crate::store_location::Here;
@@ -38,7 +38,7 @@ use crate::store_location::Here;
 /// Time for a stopped turn to store its end, within the exit deadline.
 const STOP_WITHIN: Duration = Duration::from_millis(1300);
 
-const NO_EXIT_THREAD: &str = "cannot start the thread that ends the program";
+const NO_EXIT_THREAD: &str = "cannot start the exit thread";
 
 /// Time to release the lease.
 const RELEASE_WITHIN: Duration = Duration::from_millis(300);
@@ -66,12 +66,12 @@ pub(crate) fn run(db: Option<String>, order: &RunOrder) -> Result<ExitCode> {
         None | Some(Outcome::Completed) => ExitCode::SUCCESS,
         Some(Outcome::Interrupted(_)) if warned => exit::INTERRUPTED.into(),
         Some(Outcome::Interrupted(_)) => {
-            tell("interrupted; what came so far is stored · go on with: ikigai run --resume");
+            tell("Interrupted; the answer so far is saved. Continue with: ikigai run --resume");
             exit::INTERRUPTED.into()
         }
         Some(Outcome::Failed(reason)) => {
             tell(&format!("error: {}", visible(&reason)));
-            tell("hint: `ikigai run --retry` sends the turn again");
+            tell("hint: try again with `ikigai run --retry`");
             exit::FAILED.into()
         }
     })
@@ -158,10 +158,10 @@ fn enforce_timeout(after: Duration) -> Result<()> {
 
 /// Returns the result of a turn that did not end within [`STOP_WITHIN`] after its stop.
 fn given_up(stop: &Stop) -> Done {
-    let reason = "not everything could be stored; the next start settles the turn";
+    let reason = "the end of the turn could not be stored; the next start repairs it";
     match stop {
         Stop::Interrupt(cause) => {
-            tell(&format!("interrupted; {reason}"));
+            tell(&format!("Interrupted; {reason}"));
             Done {
                 warned: true,
                 outcome: Some(Outcome::Interrupted(*cause)),
@@ -193,7 +193,8 @@ async fn open(program: &ProgramContext, order: &RunOrder, job: AgentJob) -> Resu
         None => program.engine.latest(&Here::find()?.session).await?,
     };
     if order.continues && agent.is_none() {
-        return Err(nothing_to_continue(&Here::find()?.session));
+        let directory = Here::find()?.session;
+        return Err(NothingToContinue { directory }.into());
     }
     let worker = if let Some(agent) = agent {
         match program.engine.open(&agent).await {
@@ -237,13 +238,13 @@ async fn without_lease(
     };
     if let Line::Message(text) = parse(&typed) {
         let became = if is_handed_over(agent, &typed, &owner).await {
-            "was handed over and is answered there"
+            "sent"
         } else {
             program.engine.post(agent.id, text).await?;
-            "waits there as mail"
+            "queued"
         };
         tell(&visible(&format!(
-            "⋯ {} is open in pid {} on {}: the message {became}",
+            "{} is open in another ikigai (pid {} on {}). Your message was {became} there",
             agent.name, owner.pid, owner.host
         )));
         return Ok(Opened::Posted);
@@ -325,13 +326,13 @@ async fn carry_out(
     let outcome = match left? {
         Some(Stop::Interrupt(cause)) => Done::turn(Outcome::Interrupted(cause)),
         Some(Stop::Deadline(after)) => {
-            let reason = format!("others were not done within {} s", after.as_secs());
+            let reason = format!("child agents did not finish within {} s", after.as_secs());
             Done::turn(Outcome::Failed(reason))
         }
         None => outcome?,
     };
     if let Some(failure) = view.failure {
-        return Err(failure).context("the turn is stored, but its answer cannot be printed");
+        return Err(failure).context("the turn is saved, but its answer cannot be printed");
     }
     Ok(outcome)
 }
@@ -352,7 +353,7 @@ fn errand_of(order: &RunOrder) -> Result<AgentJob> {
             }
             Ok(AgentJob::Say(piped_input::append_to(prompt)))
         }
-        None => bail!("there is nothing to say\nhint: ikigai run \"hello\""),
+        None => bail!("no message\nhint: ikigai run \"hello\""),
     }
 }
 
@@ -361,7 +362,7 @@ fn prompt_of(argument: &str) -> Result<String> {
         return Ok(argument.to_owned());
     }
     if io::stdin().is_terminal() {
-        tell("type the message, then Ctrl-D");
+        tell("Type the message, then press Ctrl-D");
     }
     let mut bytes = Vec::new();
     let read = io::stdin()
@@ -388,9 +389,9 @@ struct Stops {
 impl Stops {
     fn listen() -> Result<Self> {
         Ok(Self {
-            interrupt: signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?,
-            terminate: signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?,
-            hangup: signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?,
+            interrupt: signal(SignalKind::interrupt()).context("cannot handle Ctrl-C")?,
+            terminate: signal(SignalKind::terminate()).context("cannot handle SIGTERM")?,
+            hangup: signal(SignalKind::hangup()).context("cannot handle SIGHUP")?,
         })
     }
 

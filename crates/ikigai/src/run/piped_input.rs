@@ -47,7 +47,7 @@ fn framed(prompt: String, piped: &Piped) -> String {
     let end = if text.ends_with('\n') { "" } else { "\n" };
     let cut = if piped.is_cut {
         tell(&format!(
-            "note: only the first {} KB of standard input are sent",
+            "note: sending only the first {} KB of stdin",
             MOST_BYTES >> 10
         ));
         "[cut here: standard input was longer]\n"
@@ -77,10 +77,10 @@ fn read(stdin: BorrowedFd<'_>) -> io::Result<Piped> {
     loop {
         if !is_waited_for && !is_ready(stdin, SILENCE)? {
             if !has_producer(found.st_ino) {
-                tell("note: standard input stays open and silent; going on without waiting");
+                tell("note: no data on stdin; continuing without it");
                 return Ok(piped);
             }
-            tell("note: reading standard input; Ctrl-C to stop");
+            tell("note: reading stdin; press Ctrl-C to stop");
             is_waited_for = true;
         }
         match io::stdin().lock().read(&mut buffer) {

@@ -82,7 +82,7 @@ fn ask(question: &Question, lines: &mut BufReader<File>) -> Answer {
     // Further lines of a pattern are indented, so that none looks like an answer.
     let pattern = question.spelled_pattern().replace('\n', "\n      ");
     let keys = visible(&format!(
-        "  y once · a always: {} \"{pattern}\" · n no · r REASON no, because … > ",
+        "  y once · a always allow {} \"{pattern}\" · n no · r REASON no, with a reason > ",
         question.tool
     ));
     tell(&shown(question));
@@ -116,7 +116,7 @@ fn answer_of(line: &str, pattern: &str) -> Option<Answer> {
 /// Formats the whole question: call and diff are complete.
 fn shown(question: &Question) -> String {
     let head = format!(
-        "? {}: {} asks, in {}",
+        "? {}: {} needs approval, in {}",
         clean_line(&question.agent),
         clean_line(&question.tool),
         clean_line(&question.workdir),

@@ -34,7 +34,7 @@ fn waiting(wait: &RetryPause) -> String {
         None => (words.as_str(), ""),
     };
     format!(
-        "↻ {}{dots}, try {} of {} in {:.1} s",
+        "↻ {}{dots}; attempt {} of {} in {:.1} s",
         visible(words),
         wait.attempt,
         wait.attempts,
@@ -85,7 +85,7 @@ impl RunView {
             // It is retried every second; one report is enough.
             UiEvent::StoreAway(_) if std::mem::replace(&mut self.away, true) => {}
             UiEvent::StoreAway(reason) => {
-                self.tell(&format!("⏸ {}; trying again", visible(reason)));
+                self.tell(&format!("⏸ {}; retrying", visible(reason)));
             }
             UiEvent::Question(question) => {
                 self.begin_line();
@@ -103,7 +103,7 @@ impl RunView {
             UiEvent::TakenBack { text, .. } => self.tell(&format!("not sent: {}", visible(text))),
             UiEvent::NotStored { text, reason, .. } => {
                 self.tell(&format!(
-                    "⚠ not stored ({}): {}",
+                    "⚠ Not saved ({}): {}",
                     visible(reason),
                     visible(&beginning(text, NOT_STORED_CHARS))
                 ));

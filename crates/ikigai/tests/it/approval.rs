@@ -58,7 +58,7 @@ fn run_asks_about_the_exact_command() {
     for (command, spelled) in DISGUISED {
         let newcomer = Newcomer::new();
         let mut pty = newcomer.in_terminal(PROGRAM, &["run", &prompt(command)], 100, 30);
-        pty.wait_for_text("because …");
+        pty.wait_for_text("with a reason >");
         pty.send("n\r");
         pty.wait_end();
 
@@ -75,7 +75,7 @@ fn run_prints_the_whole_command() {
     let newcomer = Newcomer::new();
     let command = format!("# note\n: {}; touch pwned", "a b ".repeat(500));
     let mut pty = newcomer.in_terminal(PROGRAM, &["run", &prompt(&command)], 100, 60);
-    pty.wait_for_text("because …");
+    pty.wait_for_text("with a reason >");
     pty.send("n\r");
     pty.wait_end();
 

@@ -52,7 +52,7 @@ fn every_setting_is_told_with_its_origin_and_without_secrets() {
         "model = \"anthropic:claude-opus-5-5/low\"  # the project's file",
         "mouse = false  # your file",
         "theme = \"terminal\"  # default",
-        "# symbols is not set: as the locale says",
+        "# symbols: not set (default: from the locale)",
         "[keys]",
         "ctrl-o = \"newline\"  # your file",
         "requests = 50  # your file",
@@ -105,7 +105,7 @@ fn a_mistake_is_told_with_its_place_and_help_lists_every_key() {
         "on_hangup                     \"background\"",
         "limits.minutes                480",
         "providers.*.base_url",
-        "IKIGAI_DB comes first",
+        "IKIGAI_DB overrides it",
     ] {
         assert!(help.out.contains(words), "{words} is not in {}", help.out);
     }

@@ -61,7 +61,7 @@ fn a_program_without_a_terminal_is_found_asked_and_ended() {
     let text = ctl(&newcomer, &["read_framebuffer", "--text"]);
     let events = ctl(&newcomer, &["events"]);
     let refused = ctl(&newcomer, &["approve"]);
-    let wrong = ctl(&newcomer, &["submit", "--agent", "nobody", "hello"]);
+    let wrong = ctl(&newcomer, &["submit", "--agent", "stranger", "hello"]);
     let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let (directory, socket) = (mode(runtime(&newcomer)), mode(program.socket().to_owned()));
     let log = newcomer.ikigai(&["log", "--all", "--json"]).out;
@@ -200,16 +200,16 @@ fn events_are_followed_until_the_client_closes() {
         .unwrap();
 
     say(&program, "hello");
-    let mut told = String::new();
+    let mut listed = String::new();
     let mut part = [0; 4096];
-    while !told.contains("\"kind\":\"usage\"") {
+    while !listed.contains("\"kind\":\"usage\"") {
         let count = follower.read(&mut part).unwrap();
-        told.push_str(std::str::from_utf8(&part[..count]).unwrap());
+        listed.push_str(std::str::from_utf8(&part[..count]).unwrap());
     }
     drop(follower);
 
     let log = newcomer.ikigai(&["log", "--all", "--json"]).out;
-    assert_eq!(told, log, "each row once, in order");
+    assert_eq!(listed, log, "each row once, in order");
     assert_eq!(program.end(), Ok(()));
 }
 
@@ -374,7 +374,11 @@ fn run_hands_its_message_to_the_program_that_holds_the_agent() {
     let seen = screen(&holder);
 
     assert_eq!(handed.code, Some(4), "it has no answer: {}", handed.err);
-    assert!(handed.err.contains("was handed over"), "{}", handed.err);
+    assert!(
+        handed.err.contains("Your message was sent there"),
+        "{}",
+        handed.err
+    );
     assert_eq!(idle["type"], "idle");
     assert!(seen.contains("1. hello"), "it is answered there: {seen}");
 }
@@ -466,11 +470,15 @@ fn a_runtime_directory_that_others_can_write_is_refused() {
     };
 
     for arguments in [&["ctl", "read_framebuffer"][..], &["--headless"]] {
-        let told = run(arguments);
-        assert_eq!(told.code, Some(1), "{arguments:?}: {}", told.err);
-        assert!(told.err.contains("other users may write"), "{}", told.err);
+        let listed = run(arguments);
+        assert_eq!(listed.code, Some(1), "{arguments:?}: {}", listed.err);
+        assert!(
+            listed.err.contains("other users can write"),
+            "{}",
+            listed.err
+        );
     }
     let found = run(&["doctor"]).out;
-    assert!(found.contains("other users may write"), "{found}");
+    assert!(found.contains("other users can write"), "{found}");
     assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
 }

@@ -92,7 +92,7 @@ fn an_interrupt_stores_what_came_and_says_so() {
     assert!(
         ended
             .err
-            .contains("interrupted; what came so far is stored")
+            .contains("Interrupted; the answer so far is saved")
     );
     let log = newcomer.ikigai(&["log"]).out;
     assert!(log.contains("✗ interrupted by the user"), "{log}");
@@ -139,7 +139,9 @@ fn a_second_process_is_told_who_holds_the_agent_and_may_read() {
 
     assert_eq!(refused.code, Some(4), "{}", refused.err);
     assert!(
-        refused.err.contains(&format!("is open in pid {pid} on")),
+        refused
+            .err
+            .contains(&format!("is open in another ikigai (pid {pid} on")),
         "{}",
         refused.err
     );

@@ -98,7 +98,11 @@ fn json_is_taken_in_as_the_same_log() {
     let copy = newcomer.ikigai(&["export", "--db", other, "--all", "--format", "json"]);
 
     assert_eq!(taken.code, Some(0), "{}", taken.err);
-    assert!(taken.out.starts_with("2 agents with "), "{}", taken.out);
+    assert!(
+        taken.out.starts_with("Imported 2 agents, "),
+        "{}",
+        taken.out
+    );
     assert_eq!(again.code, Some(1));
     assert!(again.err.contains("already"), "{}", again.err);
     assert_eq!(copy.out, fs::read_to_string(path).unwrap());

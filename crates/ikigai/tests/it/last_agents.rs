@@ -61,7 +61,7 @@ fn continue_needs_an_agent_and_model_and_approval_are_set_at_the_start() {
     for arguments in [&["-c", "--plain"][..], &["run", "-c", "hello"]] {
         let refused = newcomer.ikigai(arguments);
         assert_eq!(refused.code, Some(4), "{}", refused.err);
-        assert!(refused.err.contains("nothing to continue"), "{refused:?}");
+        assert!(refused.err.contains("no agent to continue"), "{refused:?}");
     }
     assert_eq!(
         newcomer.ikigai(&["agents"]).out.matches("project").count(),

@@ -46,7 +46,7 @@ fn agents_of_an_older_database_come_once_and_answer() {
     assert_eq!(came.code, Some(0), "{}", came.err);
     assert_eq!(
         came.out,
-        "2 agents with 8 rows and 0 messages between them were taken in\n"
+        "Imported 2 agents, 8 events, 0 messages between agents\n"
     );
     assert_eq!(
         came.err,
@@ -84,5 +84,5 @@ fn what_is_no_older_database_is_told_with_what_to_do() {
     assert_eq!(hello.code, Some(0), "{}", hello.err);
     assert!(current.err.contains("ikigai copy"), "{}", current.err);
     assert_eq!(nobody.code, Some(3), "{}", nobody.err);
-    assert_eq!(newcomer.ikigai(&["agents"]).out, "", "nothing was taken in");
+    assert_eq!(newcomer.ikigai(&["agents"]).out, "", "nothing was imported");
 }

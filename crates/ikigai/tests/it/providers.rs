@@ -74,7 +74,7 @@ fn a_configured_server_answers_through_every_fault_and_no_key_is_left_anywhere()
         answered.out, "half an answer and the rest\n",
         "nothing is shown twice"
     );
-    assert!(answered.err.contains("try 2 of 6"), "{}", answered.err);
+    assert!(answered.err.contains("attempt 2 of 6"), "{}", answered.err);
     assert_eq!(refused.code, Some(1), "{}", refused.err);
     let received = server.received();
     assert_eq!(received.len(), 4);
@@ -108,10 +108,10 @@ fn mistakes_in_the_configuration_name_their_place() {
         ("[providers.mine]\nfirst_byte = 0.5\n", "line 2"),
         ("[providers.mine]\nalternating_roles = 1\n", "line 2"),
         ("[providers.mine]\nca_file = \"mine.pem\"\n", "line 2"),
-        ("\nca_file = \"mine.pem\"\n", "begins with `/`"),
+        ("\nca_file = \"mine.pem\"\n", "expected an absolute path"),
         (
             "[models.\"something\"]\nmax_output = 3\n",
-            "provider:something",
+            "PROVIDER:something",
         ),
     ];
 
@@ -145,7 +145,7 @@ fn a_project_may_choose_the_model_but_not_where_keys_go() {
     assert!(
         widened
             .err
-            .contains("line 2: a project may not set `providers.openai.base_url`"),
+            .contains("line 2: a project cannot set `providers.openai.base_url`"),
         "{}",
         widened.err
     );

@@ -53,12 +53,12 @@ fn every_reading_command_works_on_a_store_that_cannot_be_written() {
         (&["log"][..], "something rare"),
         (&["search", "rare"], "rare"),
         (&["search", "hello"], "hello there"),
-        (&["agents"], "rows"),
+        (&["agents"], "events"),
         (&["cost"], "out"),
         (&["export"], "something rare"),
         (&["export", "--format", "json"], "something rare"),
         (&["sql", "SELECT count(*) AS n FROM messages"], "n"),
-        (&["doctor"], "is sound"),
+        (&["doctor"], "is intact"),
     ] {
         let said = as_reader(&newcomer, arguments);
         assert_eq!(

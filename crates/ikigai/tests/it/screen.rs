@@ -237,7 +237,7 @@ fn a_key_is_typed_at_the_terminal_without_being_shown() {
     let arguments = [base.as_str(), PROGRAM, "run", "/key anthropic"];
 
     let mut pty = newcomer.in_terminal("env", &arguments, 80, 24);
-    pty.wait_for_text("key of anthropic, not shown:");
+    pty.wait_for_text("anthropic API key (hidden):");
     pty.send(format!("{key}\r"));
     pty.wait_for_text("takes the key");
     assert!(pty.wait_end().success());
@@ -246,9 +246,9 @@ fn a_key_is_typed_at_the_terminal_without_being_shown() {
     assert_eq!(left_behind(&pty), NOTHING);
 
     let mut pty = newcomer.in_terminal("env", &arguments, 80, 24);
-    pty.wait_for_text("key of anthropic, not shown:");
+    pty.wait_for_text("anthropic API key (hidden):");
     pty.send("half\x03");
-    pty.wait_for_text("no key was typed");
+    pty.wait_for_text("no key entered");
     assert!(!pty.wait_end().success());
     assert_eq!(left_behind(&pty), NOTHING);
     let file = newcomer.home().join(".config/ikigai/credentials");
@@ -259,21 +259,21 @@ fn a_key_is_typed_at_the_terminal_without_being_shown() {
 #[test]
 fn whoever_does_not_look_is_told_by_their_own_command() {
     let newcomer = Newcomer::new();
-    let pipe = newcomer.home().join("told");
+    let pipe = newcomer.home().join("notified");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
     assert!(made.unwrap().success());
     let config = newcomer.home().join(".config/ikigai");
     std::fs::create_dir_all(&config).unwrap();
     let line = format!("notify = \"command printf %s > {}\"\n", pipe.display());
     std::fs::write(config.join("config.toml"), line).unwrap();
-    let (sender, told) = std::sync::mpsc::channel();
+    let (sender, notified) = std::sync::mpsc::channel();
     std::thread::spawn(move || sender.send(std::fs::read_to_string(pipe)));
 
     let mut pty = newcomer.screen(80, 24);
     pty.send("\x1b[O");
     pty.send("run `touch made`\r");
-    let told = told.recv_timeout(Duration::from_secs(30)).unwrap();
+    let notified = notified.recv_timeout(Duration::from_secs(30)).unwrap();
 
-    assert_eq!(told.unwrap(), "project asks: bash: touch made");
+    assert_eq!(notified.unwrap(), "project asks: bash: touch made");
     assert!(!String::from_utf8_lossy(pty.output()).contains("]9;"));
 }

@@ -221,7 +221,7 @@ fn on_a_terminal(newcomer: &Newcomer, prompt: &str, answers: &[&str]) -> String 
             break;
         }
         seen.push_str(&String::from_utf8_lossy(&bytes[..count]));
-        let questions = seen.matches("because … > ").count();
+        let questions = seen.matches("with a reason > ").count();
         if questions > asked {
             asked = questions;
             if let Some(answer) = left.next() {
@@ -246,7 +246,7 @@ fn a_question_is_asked_on_the_terminal_and_answered_there() {
     assert!(refused.contains("The user said no: not here"), "{refused}");
     assert!(!written);
     assert!(
-        allowed.contains("? project: file_write asks, in"),
+        allowed.contains("? project: file_write needs approval, in"),
         "{allowed}"
     );
     assert!(
@@ -272,7 +272,7 @@ fn ctrl_c_at_a_question_ends_the_turn() {
     let seen = on_a_terminal(&newcomer, "run touch x", &["\u{3}"]);
 
     assert!(
-        seen.contains("interrupted; what came so far is stored"),
+        seen.contains("Interrupted; the answer so far is saved"),
         "{seen}"
     );
     assert!(!newcomer.file("x").exists());

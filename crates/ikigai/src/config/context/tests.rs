@@ -57,19 +57,19 @@ fn shares_out_of_order_are_refused_by_name() {
     let cases = [
         (
             "context.shorten_at = 81",
-            "`context.shorten_at` is 81 and must not be above `compact_at`, which is 80",
+            "`context.shorten_at` (81) must not exceed `compact_at` (80)",
         ),
         (
             "context.shorten_to = 66",
-            "`context.shorten_to` is 66 and must be at least 5 below `context.shorten_at`, which is 70",
+            "`context.shorten_to` (66) must be at least 5 below `context.shorten_at` (70)",
         ),
         (
             "compact_at = 40\ncontext.shorten_to = 50",
-            "`context.shorten_to` is 50 and must be at least 5 below `context.shorten_at`, which is 40",
+            "`context.shorten_to` (50) must be at least 5 below `context.shorten_at` (40)",
         ),
         (
             "context.keep_outputs = 51",
-            "`context.keep_outputs` is 51 and must not be above `context.shorten_to`, which is 50",
+            "`context.keep_outputs` (51) must not exceed `context.shorten_to` (50)",
         ),
     ];
     for (text, expected) in cases {

@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
@@ -16,7 +17,7 @@ fn names_in(section: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_key_is_told_and_no_other() {
+fn the_table_has_every_key_and_no_other() {
     let sections = [
         "",
         "context",
@@ -33,12 +34,12 @@ fn every_key_is_told_and_no_other() {
             "" => String::new(),
             section => format!("{}.", section.replace(".x", ".*")),
         };
-        let told = KEYS.iter().filter_map(|key| key.path.strip_prefix(&lead));
-        let told: BTreeSet<_> = told
+        let listed = KEYS.iter().filter_map(|key| key.path.strip_prefix(&lead));
+        let listed: BTreeSet<_> = listed
             .map(|rest| rest.split('.').next().unwrap().to_owned())
             .collect();
 
-        assert_eq!(told, names_in(section), "[{section}]");
+        assert_eq!(listed, names_in(section), "[{section}]");
     }
 }
 
@@ -50,24 +51,24 @@ fn defaults_are_what_holds_if_nothing_is_said() {
         .map(|key| format!("{} = {}", key.path, key.default))
         .collect();
 
-    let told: Config = toml::from_str(&text.join("\n")).unwrap();
+    let listed: Config = toml::from_str(&text.join("\n")).unwrap();
 
     let silent = Config::default();
-    assert_eq!(told.resume(), silent.resume());
-    assert_eq!(told.on_hangup(), silent.on_hangup());
-    assert_eq!(told.notify(), silent.notify());
+    assert_eq!(listed.resume(), silent.resume());
+    assert_eq!(listed.on_hangup(), silent.on_hangup());
+    assert_eq!(listed.notify(), silent.notify());
     assert_eq!(
-        told.context_limits().unwrap(),
+        listed.context_limits().unwrap(),
         silent.context_limits().unwrap()
     );
-    let (told, silent) = (told.work(), silent.work());
-    assert_eq!(told.limits.limits(), silent.limits.limits());
-    assert_eq!(told.agents.crowd(), silent.agents.crowd());
-    assert_eq!(told.sandbox.is_enabled(), silent.sandbox.is_enabled());
-    assert_eq!(told.sandbox.has_network(), silent.sandbox.has_network());
+    let (listed, silent) = (listed.work(), silent.work());
+    assert_eq!(listed.limits.limits(), silent.limits.limits());
+    assert_eq!(listed.agents.crowd(), silent.agents.crowd());
+    assert_eq!(listed.sandbox.is_enabled(), silent.sandbox.is_enabled());
+    assert_eq!(listed.sandbox.has_network(), silent.sandbox.has_network());
     let private = silent.web.may_fetch_private();
-    assert_eq!(told.web.may_fetch_private(), private);
-    assert_eq!(told.permissions, silent.permissions);
+    assert_eq!(listed.web.may_fetch_private(), private);
+    assert_eq!(listed.permissions, silent.permissions);
 }
 
 /// Returns a valid value for a key without a default.
@@ -109,7 +110,7 @@ fn a_project_cannot_set_what_the_table_refuses() {
         let error = read(&file_with(key.path, value)).unwrap_err().to_string();
 
         let name = key.path.rsplit('.').next().unwrap();
-        assert!(error.contains("line 3: a project may not set"), "{error}");
+        assert!(error.contains("line 3: a project cannot set"), "{error}");
         assert!(error.contains(name), "{error}");
         count += 1;
     }
@@ -125,7 +126,7 @@ fn a_project_cannot_set_what_the_table_refuses() {
         "web.private_addresses = true",
     ] {
         let error = read(text).unwrap_err().to_string();
-        assert!(error.contains("a project may not set"), "{text}: {error}");
+        assert!(error.contains("a project cannot set"), "{text}: {error}");
     }
 }
 
@@ -161,16 +162,44 @@ fn a_project_lowers_and_adds_and_no_more() {
     }
 }
 
-/// The documentation has a line for each key with the project's right.
-#[test]
-fn the_page_says_what_a_project_may_set() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
-    let page = fs::read_to_string(page).unwrap();
+/// Formats the table of settings for `docs/configuration.md`.
+fn page_table() -> String {
+    let mut table =
+        String::from("\n| setting | default | meaning | project |\n|---|---|---|---|\n");
     for key in KEYS {
-        let line = format!("| `{}` | {} |", key.path, key.project_word());
-        assert!(
-            page.contains(&line),
-            "{line} is not in docs/configuration.md"
-        );
+        let default = match key.without() {
+            Some(words) => words.to_owned(),
+            None => format!("`{}`", key.default),
+        };
+        let variable = match key.variable {
+            Some(name) => format!("; `{name}` overrides it"),
+            None => String::new(),
+        };
+        let (path, about, project) = (key.path, key.about, key.project_word());
+        let about = about.replace('|', "\\|");
+        writeln!(
+            table,
+            "| `{path}` | {default} | {about}{variable} | {project} |"
+        )
+        .unwrap();
     }
+    table
+}
+
+/// The page has the table of settings; `IKIGAI_WRITE_DOCS=1` writes it.
+#[test]
+fn the_page_lists_every_setting() {
+    const BEGIN: &str = "<!-- settings: begin -->\n";
+    const END: &str = "\n<!-- settings: end -->";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    let page = fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(BEGIN).unwrap();
+    let (table, after) = rest.split_once(END).unwrap();
+
+    if std::env::var_os("IKIGAI_WRITE_DOCS").is_some() {
+        let page = format!("{before}{BEGIN}{}{END}{after}", page_table());
+        return fs::write(path, page).unwrap();
+    }
+
+    assert_eq!(table, page_table());
 }
