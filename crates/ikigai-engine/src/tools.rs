@@ -40,6 +40,8 @@ pub struct Safety {
     pub sandbox: Option<Probe>,
     /// Confined processes may use the network.
     pub network: bool,
+    /// Paths that confined processes may write besides the usual ones.
+    pub writable: Vec<PathBuf>,
     /// Rules of the configuration that allow without asking.
     pub allow: Vec<Rule>,
     /// Rules of the configuration that refuse.
@@ -62,6 +64,7 @@ impl Default for Safety {
             hidden: Arc::default(),
             sandbox: None,
             network: false,
+            writable: Vec::new(),
             allow: Vec::new(),
             refuse: Vec::new(),
             blank: Arc::new(|bytes| Cow::Borrowed(bytes)),
@@ -135,4 +138,16 @@ pub(crate) enum Freedom {
     Reading,
     /// Change files in the working directory.
     Working,
+    /// Everything that the user may do.
+    Unconfined,
+}
+
+impl Freedom {
+    /// Returns the extent of an allowed call.
+    pub(crate) fn of(prepared: &Prepared) -> Self {
+        match prepared.unconfined {
+            Some(_) => Self::Unconfined,
+            None => Self::Working,
+        }
+    }
 }

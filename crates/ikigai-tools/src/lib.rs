@@ -77,6 +77,8 @@ pub struct Prepared {
     pub deadline: Duration,
     /// Facts from the log that the call needs.
     pub needs: Vec<Need>,
+    /// Reason to run outside the sandbox, if the call asks for that.
+    pub unconfined: Option<String>,
     /// Function that runs the call.
     pub run: Run,
 }
@@ -163,5 +165,16 @@ impl Confinement {
     /// Returns true if processes may write nowhere.
     pub fn is_reading(&self) -> bool {
         matches!(self, Self::Sandbox { write, .. } if write.is_empty())
+    }
+
+    /// Adds directories and files that a sandbox may write.
+    #[must_use]
+    pub fn with_writable(mut self, paths: &[PathBuf]) -> Self {
+        if let Self::Sandbox { write, .. } = &mut self {
+            write.extend_from_slice(paths);
+            write.sort();
+            write.dedup();
+        }
+        self
     }
 }

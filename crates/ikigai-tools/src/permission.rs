@@ -87,6 +87,16 @@ impl Default for Grant {
     }
 }
 
+/// Returns the tool of a rule that *always* adds for a call.
+///
+/// Calls outside the sandbox have rules of a separate name, which no wildcard matches.
+pub fn rule_tool(tool: &str, prepared: &Prepared) -> String {
+    match prepared.unconfined {
+        Some(_) => format!("{tool} unconfined"),
+        None => tool.to_owned(),
+    }
+}
+
 /// Decides about a call of a tool. Follows links on disk, so it may take a moment.
 pub fn decide(
     permissions: &Permissions,
@@ -104,6 +114,9 @@ pub fn decide(
         return Decision::Refuse(format!(
             "refused: the user's configuration refuses `{tool}` for `{pattern}`. Do not try to get around it."
         ));
+    }
+    if prepared.unconfined.is_some() {
+        return decide_unconfined(permissions, &call, prepared);
     }
     let mode = permissions.grant.mode;
     let is_free = mode == Approve::All && !writes_guarded(prepared);
@@ -126,6 +139,32 @@ pub fn decide(
         Approve::Ask | Approve::Edits | Approve::All => Decision::Ask {
             pattern: sure_pattern(&call, prepared, permissions),
         },
+    }
+}
+
+/// Decides about a call outside the sandbox: asked in every mode that can ask.
+///
+/// Only a rule for such calls allows one, and every command of its line needs a rule.
+fn decide_unconfined(
+    permissions: &Permissions,
+    call: &RuleCall<'_>,
+    prepared: &Prepared,
+) -> Decision {
+    if permissions.grant.mode == Approve::Read {
+        return Decision::Refuse(
+            "refused: this agent is in `read` mode, in which no command leaves the sandbox. Run it without `unconfined`, or tell the user what you would do.".to_owned(),
+        );
+    }
+    let outside = Permissions {
+        sandbox: Sandbox::Missing,
+        ..permissions.clone()
+    };
+    let mut rules = outside.grant.rules.iter().chain(&outside.allow);
+    if call.is_allowed_by(&mut rules, Sandbox::Missing) {
+        return Decision::Allow;
+    }
+    Decision::Ask {
+        pattern: sure_pattern(call, prepared, &outside),
     }
 }
 

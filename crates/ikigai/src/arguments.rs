@@ -65,6 +65,7 @@ impl Arguments {
         let screen = &arguments.screen;
         let is_named = screen.agent.is_some() || screen.at.is_some();
         let is_set = screen.model.is_some() || screen.approve.is_some() || screen.continues;
+        let is_set = is_set || screen.no_sandbox;
         let is_named = is_named || is_set;
         let asks_screen = screen.prompt.is_some() || is_named || screen.new || screen.headless;
         if arguments.verb.is_some() && asks_screen {
@@ -127,6 +128,10 @@ pub(crate) struct ScreenOrder {
     /// `edits` allows edits in this directory, `all` allows everything
     #[arg(long, short = 'a', value_name = "MODE", value_parser = APPROVE_MODES)]
     pub(crate) approve: Option<String>,
+
+    /// Run tools without the sandbox in this session: they can change all your files
+    #[arg(long)]
+    pub(crate) no_sandbox: bool,
 
     /// Open the history at this event: `#name.12`, as `ikigai search` prints it, or `#12`
     #[arg(long, value_name = "#ID", conflicts_with_all = ["new", "prompt", "plain"])]
@@ -226,6 +231,10 @@ pub(crate) struct RunOrder {
     /// refuses without a terminal), `edits` allows edits in this directory, `all` allows everything
     #[arg(long, short = 'a', value_name = "MODE", value_parser = APPROVE_MODES)]
     pub(crate) approve: Option<String>,
+
+    /// Run tools without the sandbox in this session: they can change all your files
+    #[arg(long)]
+    pub(crate) no_sandbox: bool,
 
     /// Resend the last message
     #[arg(long, conflicts_with_all = ["prompt", "resume", "new"])]

@@ -56,6 +56,16 @@ pub(crate) fn configuration() -> Result<Config> {
     Config::read(config::home().as_deref(), Path::new(&Here::find()?.session))
 }
 
+/// Like [`configuration`]; `--no-sandbox` turns the sandbox off.
+pub(crate) fn configuration_for(no_sandbox: bool) -> Result<Config> {
+    let config = configuration()?;
+    Ok(if no_sandbox {
+        config.without_sandbox()
+    } else {
+        config
+    })
+}
+
 /// Builds the registry of providers and models from the configuration.
 pub(crate) fn registry(config: &Config) -> Result<Registry> {
     let variables: Variables = Arc::new(|name: &str| std::env::var(name).ok());

@@ -13,14 +13,14 @@ use ikigai_tui::driver::Driver;
 use ikigai_tui::terminal::{SignalEvent, Signals, enforce_exit_deadline, is_exiting};
 
 use crate::arguments::ScreenOrder;
-use crate::context::{ProgramContext, configuration};
+use crate::context::{ProgramContext, configuration_for};
 use crate::control::{Clients, ControlServer};
 use crate::output::print_exact;
 use crate::screen::ScreenOptions;
 use crate::store_location;
 
 pub(crate) fn headless(db: Option<String>, order: &ScreenOrder) -> Result<ExitCode> {
-    let config = configuration()?;
+    let config = configuration_for(order.no_sandbox)?;
     let ScreenOptions {
         theme,
         bindings,

@@ -23,6 +23,7 @@ mod log;
 mod machine;
 mod models;
 mod output;
+mod package_caches;
 mod progress_reader;
 mod run;
 mod runtime;

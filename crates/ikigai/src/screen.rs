@@ -22,7 +22,7 @@ use ikigai_tui::terminal::{Terminal, TerminalError, enforce_exit_deadline, hold_
 use crate::arguments::{ScreenOrder, approve_mode};
 use crate::background;
 use crate::config::Config;
-use crate::context::{ProgramContext, configuration};
+use crate::context::{ProgramContext, configuration_for};
 use crate::control::{Clients, ControlServer};
 use crate::last_agent::LastAgent;
 use crate::log::row_named;
@@ -34,7 +34,7 @@ const PROGRAM: &str = concat!("ikigai ", env!("CARGO_PKG_VERSION"));
 
 pub(crate) fn screen(db: Option<String>, order: &ScreenOrder) -> Result<ExitCode> {
     hold_key_back(order.prompt.as_deref().unwrap_or_default())?;
-    let config = configuration()?;
+    let config = configuration_for(order.no_sandbox)?;
     let manner = ScreenOptions::of(&config)?;
     show(db, order, &config, manner)
 }

@@ -17,6 +17,7 @@ use ikigai_tools::{Tool, builtin, sandbox};
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::config::{self, Work};
+use crate::package_caches::package_caches;
 use crate::secret_paths::secret_paths;
 use crate::store_location::{self, StoreLocation};
 
@@ -88,11 +89,24 @@ pub(crate) fn safety(store: &StoreLocation, registry: &Arc<Registry>, work: &Wor
         hidden: hidden(store, work).into(),
         sandbox: work.sandbox.is_enabled().then_some(probe),
         network: work.sandbox.has_network(),
+        writable: writable(work),
         allow: work.permissions.allow(),
         refuse: work.permissions.refuse(),
         blank: blank(registry.clone(), store),
         shell: withholding(registry).for_the_user(),
     }
+}
+
+/// Returns the paths that sandboxed processes may write besides the usual ones.
+///
+/// With network they may also fill the caches of package managers.
+fn writable(work: &Work) -> Vec<PathBuf> {
+    let home = env::home_dir().filter(|home| home.is_absolute());
+    let mut paths = work.sandbox.writable(home.as_deref());
+    if work.sandbox.has_network() {
+        paths.extend(package_caches(home.as_deref(), |name| env::var_os(name)));
+    }
+    paths
 }
 
 /// Returns the paths that no tool may read or write.

@@ -30,6 +30,14 @@ impl EngineReader {
         }
     }
 
+    /// Drops a request to leave the sandbox if there is none.
+    pub(crate) fn without_needless_door(&self, mut prepared: Box<Prepared>) -> Box<Prepared> {
+        if self.safety.sandbox.is_none() {
+            prepared.unconfined = None;
+        }
+        prepared
+    }
+
     /// Decides about a call of an agent with this grant.
     pub(crate) fn judge(
         &self,
@@ -88,8 +96,10 @@ impl EngineReader {
         let hidden = self.safety.hidden.clone();
         match freedom {
             _ if self.safety.sandbox.is_none() => Confinement::None,
+            Freedom::Unconfined => Confinement::None,
             Freedom::Reading => sandbox::reading(hidden),
-            Freedom::Working => sandbox::usual(&place.workdir, self.safety.network, hidden),
+            Freedom::Working => sandbox::usual(&place.workdir, self.safety.network, hidden)
+                .with_writable(&self.safety.writable),
         }
     }
 }

@@ -46,6 +46,7 @@ impl Family<'_> {
             preview: None,
             deadline: Duration::ZERO,
             needs: Vec::new(),
+            unconfined: None,
             // The worker executes it, in one transaction with its result.
             run: Run::Blocking(Box::new(|_| Output::done("", ""))),
         }))

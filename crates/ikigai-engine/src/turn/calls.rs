@@ -180,6 +180,7 @@ impl ToolRound<'_> {
                 Ok(prepared) => Box::new(prepared),
                 Err(reason) => return Ok(round.refuse(&open, reason)),
             };
+        let prepared = self.worker.engine().without_needless_door(prepared);
         let sandbox = self.worker.engine().sandbox_for(prepared.class).await;
         let decision = self.judge(&open, &prepared, &turn.tools.place, sandbox);
         if let (Decision::Allow, Some(tool)) = (&decision, turn.tools.agent_tool(&open.name)) {
@@ -187,7 +188,10 @@ impl ToolRound<'_> {
             return self.admit_deal(tool, open, round, front).await;
         }
         let stage = match decision {
-            Decision::Allow => Stage::Ready(prepared, Freedom::Working),
+            Decision::Allow => {
+                let freedom = Freedom::of(&prepared);
+                Stage::Ready(prepared, freedom)
+            }
             Decision::AllowConfined => Stage::Ready(prepared, Freedom::Reading),
             Decision::Refuse(reason) => return Ok(round.refuse(&open, reason)),
             Decision::Ask { .. } if !front.answers => {

@@ -5,7 +5,7 @@ use ikigai_core::settings::Rule;
 use ikigai_core::spelling::spell_out;
 use ikigai_core::{Event, RowRef, Settings};
 use ikigai_tools::arguments::call_hash;
-use ikigai_tools::permission::{Decision, Sandbox};
+use ikigai_tools::permission::{Decision, Sandbox, rule_tool};
 use ikigai_tools::{Need, Output, Place, Prepared, Preview, Touches};
 
 use super::Turn;
@@ -50,7 +50,7 @@ impl ToolRound<'_> {
         Question {
             call: call.at,
             agent: self.worker.settings().name.clone().unwrap_or_default(),
-            tool: call.name.clone(),
+            tool: rule_tool(&call.name, prepared),
             shown: spell_out(&prepared.shown),
             hash: call_hash(&call.name, &call.arguments, &workdir, &pattern),
             workdir: spell_out(&workdir),
@@ -110,17 +110,12 @@ impl ToolRound<'_> {
         let Some(index) = round.asked(call) else {
             return Ok(());
         };
-        let mut events = vec![answer_row(
-            &self.worker.ledger,
-            call,
-            &answer,
-            by,
-            &round.calls[index].open.name,
-        )];
+        let (tool, advice) = round.calls[index].rule_tool();
+        let mut events = vec![answer_row(&self.worker.ledger, call, &answer, by, &tool)];
         if let Answer::No(reason) = &answer {
             let reason = match reason {
-                Some(reason) => format!("The user said no: {reason}"),
-                None => "The user said no.".to_owned(),
+                Some(reason) => format!("The user said no: {reason}{advice}"),
+                None => format!("The user said no.{advice}"),
             };
             let open = &round.calls[index].open;
             events.push(open.result(Came::failed(reason), Verdict::Refused));
@@ -268,11 +263,23 @@ impl CallSet {
 }
 
 impl Call {
+    /// Returns the tool of a rule for this call, and advice for the model if it is refused.
+    fn rule_tool(&self) -> (String, &'static str) {
+        match &self.stage {
+            Stage::Asked(prepared) if prepared.unconfined.is_some() => (
+                rule_tool(&self.open.name, prepared),
+                " Work inside the sandbox, or tell the user which command to run.",
+            ),
+            _ => (self.open.name.clone(), ""),
+        }
+    }
+
     fn answer(&mut self, answer: &Answer) {
         let stage = std::mem::replace(&mut self.stage, Stage::Ended);
         self.stage = match (stage, answer) {
             (Stage::Asked(prepared), Answer::Once | Answer::Always(_)) => {
-                Stage::Ready(prepared, Freedom::Working)
+                let freedom = Freedom::of(&prepared);
+                Stage::Ready(prepared, freedom)
             }
             (Stage::Asked(..), Answer::No(_)) => Stage::Ended,
             (stage, _) => stage,

@@ -199,6 +199,7 @@ impl Tool for Fake {
             preview: None,
             deadline: Duration::from_hours(1),
             needs: Vec::new(),
+            unconfined: None,
             run: Run::Async(Box::new(move |context| {
                 Box::pin(carry_out(wanted, label, diary, context))
             })),

@@ -55,6 +55,12 @@ struct BashArguments {
     /// Directory to run in; the working directory if not given.
     #[serde(default)]
     workdir: Option<String>,
+    /// Run outside the sandbox; the user is asked first. Give a `reason`.
+    #[serde(default)]
+    unconfined: Option<bool>,
+    /// Why the command cannot run in the sandbox.
+    #[serde(default)]
+    reason: Option<String>,
 }
 
 impl Bash {
@@ -97,6 +103,7 @@ impl Tool for Bash {
             Some(text) => paths::resolve(place, &text),
             None => place.workdir.clone(),
         };
+        let unconfined = unconfined_reason(arguments.unconfined, arguments.reason)?;
         let environment = self.environment.clone();
         let subject = subject(&command, &workdir, place);
         Ok(Prepared {
@@ -105,9 +112,10 @@ impl Tool for Bash {
             shown: subject.clone(),
             pattern: pattern_for(&subject),
             subject,
-            preview: Some(preview(workdir.clone())),
+            preview: Some(preview(workdir.clone(), unconfined.clone())),
             deadline,
             needs: Vec::new(),
+            unconfined,
             run: Run::Async(Box::new(move |context| {
                 Box::pin(async move {
                     carry_out(&command, workdir, deadline, &environment, context).await
@@ -117,12 +125,32 @@ impl Tool for Bash {
     }
 }
 
-/// Checks that the command can start; there is nothing else to show.
-fn preview(workdir: PathBuf) -> Preview {
+/// Returns the reason to leave the sandbox, which such a call must have.
+fn unconfined_reason(
+    unconfined: Option<bool>,
+    reason: Option<String>,
+) -> Result<Option<String>, BadArguments> {
+    if unconfined != Some(true) {
+        return Ok(None);
+    }
+    let reason = reason.filter(|reason| !reason.trim().is_empty());
+    let missing = || BadArguments("`unconfined` needs a `reason` for the user".to_owned());
+    reason.map(Some).ok_or_else(missing)
+}
+
+/// Checks that the command can start, and says what it may do outside the sandbox.
+fn preview(workdir: PathBuf, unconfined: Option<String>) -> Preview {
     Arc::new(move |_| match check_workdir(&workdir) {
-        Ok(()) => Ok(String::new()),
+        Ok(()) => Ok(unconfined.as_deref().map_or_else(String::new, warning)),
         Err(reason) => Err(Box::new(Output::failed(reason))),
     })
+}
+
+fn warning(reason: &str) -> String {
+    format!(
+        "Runs outside the sandbox: it can change all your files and use the network.\n\
+         The model's reason: {reason}"
+    )
 }
 
 fn check_workdir(workdir: &Path) -> Result<(), String> {

@@ -48,6 +48,7 @@ pub(super) fn prepare(
         preview: Some(preview(place.clone(), located.clone(), Arc::clone(&change))),
         deadline: DEADLINE,
         needs: vec![Need::File(path)],
+        unconfined: None,
         run: Run::Blocking(Box::new(move |context| run(context, &located, &change))),
     })
 }

@@ -100,6 +100,7 @@ impl Tool for FileRead {
             preview: None,
             deadline: DEADLINE,
             needs: Vec::new(),
+            unconfined: None,
             run: Run::Blocking(Box::new(move |context| read_file(context, &located, &page))),
         })
     }
@@ -157,6 +158,7 @@ fn blob(hash: &str, page: LineRange, shown: String) -> Result<Prepared, BadArgum
         preview: None,
         deadline: DEADLINE,
         needs: vec![Need::Blob(hash)],
+        unconfined: None,
         run: Run::Blocking(Box::new(move |context| {
             let Some(bytes) = &context.given.blob else {
                 return Output::failed(format!("there is no stored output `{name}`"));

@@ -84,6 +84,7 @@ impl Tool for Glob {
             preview: None,
             deadline: DEADLINE,
             needs: Vec::new(),
+            unconfined: None,
             run: Run::Blocking(Box::new(move |context| find(context, &base, &matcher))),
         })
     }

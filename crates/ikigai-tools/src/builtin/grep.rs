@@ -119,6 +119,7 @@ impl Tool for Grep {
             preview: None,
             deadline: DEADLINE,
             needs: Vec::new(),
+            unconfined: None,
             run: Run::Blocking(Box::new(move |context| search.run(context, &base))),
         })
     }

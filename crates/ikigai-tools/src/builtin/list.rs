@@ -111,6 +111,7 @@ impl Tool for List {
             preview: None,
             deadline: DEADLINE,
             needs: vec![Need::List],
+            unconfined: None,
             run: Run::Blocking(Box::new(move |context| run(context, operation, &item))),
         })
     }

@@ -123,6 +123,7 @@ impl Tool for WebFetch {
             preview: None,
             deadline: limits.deadline,
             needs: Vec::new(),
+            unconfined: None,
             run: Run::Async(Box::new(move |context| {
                 Box::pin(async move { carry_out(&client, url, part, limits, &context).await })
             })),

@@ -130,6 +130,7 @@ impl Tool for WebSearch {
             preview: None,
             deadline: DEADLINE,
             needs: Vec::new(),
+            unconfined: None,
             run: Run::Async(Box::new(move |context| {
                 Box::pin(async move { carry_out(&service, &wish, &context).await })
             })),

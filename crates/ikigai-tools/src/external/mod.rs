@@ -74,6 +74,7 @@ impl Tool for External {
             preview: None,
             deadline: DEADLINE,
             needs: Vec::new(),
+            unconfined: None,
             run: Run::Async(Box::new(move |context| {
                 Box::pin(carry_out(path, input, workdir, environment, context))
             })),

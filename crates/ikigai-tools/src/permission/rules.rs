@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use ikigai_core::EffectClass;
 use ikigai_core::settings::Rule;
 
-use super::Sandbox;
 use super::patterns::{
     Reach, is_exactly, matches_address, matches_command, matches_path, matches_text,
 };
 use super::read_only_lines::{is_inert, is_reading_line};
 use super::shell::{self, Word};
 use super::wrappers::{Directories, is_harmless_set, unwrapped};
+use super::{Sandbox, rule_tool};
 use crate::paths::follow;
 use crate::{Paths, Place, Prepared};
 
@@ -36,6 +36,8 @@ const INNER_RUNNERS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
 /// Call, as rules see it.
 pub(super) struct RuleCall<'a> {
     tool: &'a str,
+    /// Tool of the rules that allow the call, if it runs outside the sandbox.
+    unconfined: Option<String>,
     place: &'a Place,
     target: RuleTarget<'a>,
 }
@@ -61,8 +63,10 @@ impl<'a> RuleCall<'a> {
             Paths::Below(paths) if !paths.is_empty() => RuleTarget::Paths(paths),
             _ => RuleTarget::Text(&prepared.subject),
         };
+        let unconfined = prepared.unconfined.as_ref();
         Self {
             tool,
+            unconfined: unconfined.map(|_| rule_tool(tool, prepared)),
             place,
             target,
         }
@@ -70,8 +74,9 @@ impl<'a> RuleCall<'a> {
 
     /// Creates a rule for this tool.
     pub(super) fn rule(&self, pattern: String) -> Rule {
+        let tool = self.unconfined.as_deref().unwrap_or(self.tool);
         Rule {
-            tool: Some(self.tool.to_owned()),
+            tool: Some(tool.to_owned()),
             pattern: Some(pattern),
         }
     }
@@ -101,7 +106,7 @@ impl<'a> RuleCall<'a> {
         sandbox: Sandbox,
     ) -> bool {
         let patterns: Vec<&str> = rules
-            .filter(|rule| self.is_meant(rule))
+            .filter(|rule| self.may_allow(rule))
             .filter_map(|rule| rule.pattern.as_deref())
             .collect();
         match self.target {
@@ -122,7 +127,7 @@ impl<'a> RuleCall<'a> {
     /// A rule without a pattern refuses every call.
     pub(super) fn is_refused_by(&self, rule: &Rule) -> bool {
         let pattern = rule.pattern.as_deref().unwrap_or("*");
-        self.is_meant(rule)
+        (self.is_meant(rule) || self.is_meant_unconfined(rule))
             && match self.target {
                 RuleTarget::Line(line) => refuses_line(pattern, line),
                 RuleTarget::Paths(paths) => {
@@ -137,6 +142,18 @@ impl<'a> RuleCall<'a> {
     fn is_meant(&self, rule: &Rule) -> bool {
         let tool = rule.tool.as_deref();
         tool.is_some_and(|tool| matches_text(tool, self.tool))
+    }
+
+    fn is_meant_unconfined(&self, rule: &Rule) -> bool {
+        self.unconfined.is_some() && rule.tool == self.unconfined
+    }
+
+    /// Returns true if a rule names the tool; outside the sandbox it must name exactly that.
+    fn may_allow(&self, rule: &Rule) -> bool {
+        match self.unconfined {
+            Some(_) => self.is_meant_unconfined(rule),
+            None => self.is_meant(rule),
+        }
     }
 
     /// Returns true if patterns allow the target of a path, links resolved.

@@ -119,6 +119,11 @@ impl Ground {
                 let arguments = json!({ "command": "cat a.txt | wc" });
                 (tool, Sandbox::Missing, arguments)
             }
+            ("bash", "outside the sandbox") => {
+                let reason = "needs the package cache";
+                let arguments = json!({ "command": "ls", "unconfined": true, "reason": reason });
+                (tool, in_force, arguments)
+            }
             ("bash", "other line") => (tool, in_force, json!({ "command": "make test" })),
             ("file_read", place) => (tool, in_force, json!({ "file_path": self.file(place) })),
             ("file_write", place) => {

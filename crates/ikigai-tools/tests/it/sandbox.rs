@@ -438,3 +438,22 @@ async fn git_works_in_the_sandbox() {
 fn this_machine_has_all_of_it() {
     assert_eq!(in_force(), Force::Full);
 }
+
+#[tokio::test]
+async fn writable_paths_are_written_except_for_hidden_ones_below() {
+    let site = Site::new();
+    let base = site.base.display();
+    let script = format!("touch {base}/outside/new; touch {base}/hidden/new; ls {base}/outside");
+    let mut line = Line::new(&script).within(&site.base.join("work"));
+
+    line.job.confinement = site.sandbox(false);
+    assert!(!text(&line.run().await.output).contains("new\n"));
+    let mut line = Line::new(&script).within(&site.base.join("work"));
+    // The directory above all of them, so that a hidden one is below it.
+    let more = [site.base.clone()];
+    line.job.confinement = site.sandbox(false).with_writable(&more);
+    let output = line.run().await.output;
+
+    assert!(text(&output).contains("new\n"), "{}", text(&output));
+    assert!(!site.base.join("hidden/new").exists());
+}

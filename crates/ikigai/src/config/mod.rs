@@ -243,6 +243,12 @@ impl Config {
         notify.map(|word| word.0).unwrap_or_default()
     }
 
+    /// Turns the sandbox off.
+    pub(crate) fn without_sandbox(mut self) -> Self {
+        self.sandbox = self.sandbox.disabled();
+        self
+    }
+
     /// Returns the sections about permissions and limits of agents.
     pub(crate) fn work(&self) -> Work {
         Work {

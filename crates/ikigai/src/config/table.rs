@@ -201,6 +201,11 @@ pub(crate) const KEYS: &[Key] = &[
         "allow network access in the sandbox",
     ),
     key(
+        "sandbox.writable",
+        "[]",
+        "paths that tools can write, besides the working directory",
+    ),
+    key(
         "sandbox.hidden",
         "[]",
         "paths that tools cannot access, besides API keys and the store",

@@ -57,6 +57,8 @@ pub(crate) struct SandboxSettings {
     enabled: Option<bool>,
     /// True if sandboxed processes may use the network.
     network: Option<bool>,
+    /// Paths that sandboxed processes may write besides the working directory.
+    writable: Vec<String>,
     /// Additional paths that no tool may read or write.
     hidden: Vec<String>,
     /// Variables that processes get although they look like secrets.
@@ -152,22 +154,39 @@ impl SandboxSettings {
         self.enabled.unwrap_or(true)
     }
 
+    pub(crate) fn disabled(self) -> Self {
+        Self {
+            enabled: Some(false),
+            ..self
+        }
+    }
+
     pub(crate) fn has_network(&self) -> bool {
         self.network.unwrap_or(false)
     }
 
+    /// Returns the writable paths, with `~/` expanded; skips relative ones.
+    pub(crate) fn writable(&self, home: Option<&Path>) -> Vec<PathBuf> {
+        absolute(&self.writable, home)
+    }
+
     /// Returns the hidden paths, with `~/` expanded; skips relative ones.
     pub(crate) fn hidden(&self, home: Option<&Path>) -> Vec<PathBuf> {
-        let resolve = |text: &String| match text.strip_prefix("~/") {
-            Some(rest) => home.map(|home| home.join(rest)),
-            None => Some(PathBuf::from(text)).filter(|path| path.is_absolute()),
-        };
-        self.hidden.iter().filter_map(resolve).collect()
+        absolute(&self.hidden, home)
     }
 
     pub(crate) fn pass_env(&self) -> Vec<String> {
         [&*self.pass_env, &*self.keep_variables].concat()
     }
+}
+
+/// Expands `~/`; drops relative paths.
+fn absolute(paths: &[String], home: Option<&Path>) -> Vec<PathBuf> {
+    let resolve = |text: &String| match text.strip_prefix("~/") {
+        Some(rest) => home.map(|home| home.join(rest)),
+        None => Some(PathBuf::from(text)).filter(|path| path.is_absolute()),
+    };
+    paths.iter().filter_map(resolve).collect()
 }
 
 impl WebSettings {
@@ -187,5 +206,21 @@ impl LimitsSection {
             calls: self.calls.unwrap_or(usual.calls),
             time: time.unwrap_or(usual.time),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writable_paths_are_absolute_or_below_home() {
+        let text = "writable = [\"~/data\", \"/srv/cache\", \"relative\"]";
+        let settings: SandboxSettings = toml::from_str(text).unwrap();
+
+        let paths = settings.writable(Some(Path::new("/home/me")));
+
+        assert_eq!(paths, ["/home/me/data", "/srv/cache"].map(PathBuf::from));
+        assert!(!settings.disabled().is_enabled());
     }
 }

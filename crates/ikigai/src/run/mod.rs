@@ -27,7 +27,7 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::time::timeout;
 
 use crate::arguments::{RunOrder, approve_mode, exit};
-use crate::context::ProgramContext;
+use crate::context::{ProgramContext, configuration_for};
 use crate::control::Clients;
 use crate::last_agent::LastAgent;
 use crate::output::{NothingToContinue, print, tell, visible};
@@ -53,7 +53,7 @@ pub(crate) fn run(db: Option<String>, order: &RunOrder) -> Result<ExitCode> {
     }
     let job = errand_of(order)?;
     enforce_exit_deadline().context(NO_EXIT_THREAD)?;
-    let program = ProgramContext::open(db)?;
+    let program = ProgramContext::open_with(db, &configuration_for(order.no_sandbox)?)?;
     if let AgentJob::Say(line) = &job {
         key_entry::ask_key(&program.engine, line)?;
     }

@@ -26,6 +26,7 @@ mod piped_input;
 mod plain;
 mod providers;
 mod read_only;
+mod sandbox_doors;
 mod screen;
 mod sharing;
 mod signals;

@@ -332,6 +332,7 @@ impl Tool for Append {
             preview: None,
             deadline: Duration::from_mins(1),
             needs: Vec::new(),
+            unconfined: None,
             run: Run::Blocking(Box::new(move |_| {
                 append(&file, &line);
                 Output::done("appended", "appended")

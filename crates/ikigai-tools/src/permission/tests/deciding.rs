@@ -22,6 +22,7 @@ fn prepared(class: EffectClass, subject: &str, pattern: &str, touches: Touches) 
         preview: None,
         deadline: Duration::from_secs(1),
         needs: Vec::new(),
+        unconfined: None,
         run: Run::Blocking(Box::new(|_| Output::done("", ""))),
     }
 }
@@ -449,5 +450,93 @@ fn a_child_never_has_more_than_its_parent() {
             assert!(wider(found.mode) <= wider(child));
             assert_eq!(found.rules, [b]);
         }
+    }
+}
+
+fn unconfined(line: &str) -> Prepared {
+    Prepared {
+        unconfined: Some("no cache in the sandbox".to_owned()),
+        ..bash(line)
+    }
+}
+
+#[test]
+fn leaving_the_sandbox_is_asked_about_in_every_mode_that_can_ask() {
+    let place = place("/w");
+    for line in ["ls", "cargo add serde", "rm -rf x"] {
+        for sandbox in [Sandbox::InForce, Sandbox::Missing] {
+            let decide = |mode| {
+                let permissions = Permissions {
+                    sandbox,
+                    ..in_mode(mode)
+                };
+                decide(&permissions, "bash", &unconfined(line), &place)
+            };
+            let found = MODES.map(|mode| word(&decide(mode)));
+            assert_eq!(found, ["refuse", "ask", "ask", "ask"], "{line}");
+        }
+    }
+}
+
+#[test]
+fn only_rules_for_calls_outside_the_sandbox_let_a_command_leave_it() {
+    let place = place("/w");
+    let decided = |tool: &str, pattern: &str, line: &str| {
+        let permissions = Permissions {
+            allow: vec![rule(tool, pattern)],
+            ..in_mode(Approve::All)
+        };
+        word(&decide(&permissions, "bash", &unconfined(line), &place))
+    };
+
+    for tool in ["bash", "bash*", "*", "bash unconfine?", "bash un*"] {
+        assert_eq!(decided(tool, "*", "cargo add serde"), "ask", "{tool}");
+    }
+    let granted = |line| decided("bash unconfined", "cargo add *", line);
+    assert_eq!(granted("cargo add serde"), "allow");
+    // Without the sandbox a reading command needs a rule too.
+    for line in [
+        "cargo add serde; rm -rf x",
+        "cargo add serde && cat /etc/passwd",
+    ] {
+        assert_eq!(granted(line), "ask", "{line}");
+    }
+    // Such a rule is none for commands inside.
+    let permissions = Permissions {
+        allow: vec![rule("bash unconfined", "*")],
+        ..in_mode(Approve::Ask)
+    };
+    let inside = decide(&permissions, "bash", &bash("make"), &place);
+    assert_eq!(word(&inside), "ask");
+}
+
+#[test]
+fn refusals_for_bash_also_hold_outside_the_sandbox() {
+    let place = place("/w");
+    for tool in ["bash", "bash unconfined", "*"] {
+        let permissions = Permissions {
+            allow: vec![rule("bash unconfined", "*")],
+            refuse: vec![rule(tool, "rm *")],
+            ..in_mode(Approve::All)
+        };
+        let decision = decide(&permissions, "bash", &unconfined("rm -rf x"), &place);
+        assert_eq!(word(&decision), "refuse", "{tool}");
+    }
+}
+
+#[test]
+fn the_pattern_offered_for_leaving_the_sandbox_allows_the_call() {
+    let place = place("/w");
+    for line in ["cargo add serde", "cargo add serde | tail", "echo a > ~/b"] {
+        let asked = decide(&in_mode(Approve::All), "bash", &unconfined(line), &place);
+        let Decision::Ask { pattern } = asked else {
+            panic!("{asked:?}");
+        };
+        let granted = Permissions {
+            allow: vec![rule("bash unconfined", &pattern)],
+            ..in_mode(Approve::Ask)
+        };
+        let again = decide(&granted, "bash", &unconfined(line), &place);
+        assert_eq!(word(&again), "allow", "{line}: {pattern}");
     }
 }

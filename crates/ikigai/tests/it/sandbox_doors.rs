@@ -1,0 +1,141 @@
+//! Ways out of the sandbox: asked about, exact, and for commands of the user's choice.
+
+use std::fs;
+
+use ikigai_testkit::mock::{Mock, MockAnswer};
+use serde_json::{Value, json};
+
+use crate::control::start;
+use crate::e2e::program::Program;
+use crate::support::Newcomer;
+
+/// Command that writes the number of its system call filters to a file.
+const COUNT: &str = "grep Seccomp_filters /proc/self/status > filters.txt";
+
+/// Starts a mock model for a user.
+fn mock_model(newcomer: &Newcomer) -> Mock {
+    let mock = Mock::start();
+    let url = mock.url();
+    let directory = newcomer.home().join(".config/ikigai");
+    fs::create_dir_all(&directory).unwrap();
+    let config = format!("model = \"mock:m\"\n[providers.mock]\nbase_url = \"{url}\"\n");
+    fs::write(directory.join("config.toml"), config).unwrap();
+    mock
+}
+
+fn calls(arguments: &Value) -> MockAnswer {
+    MockAnswer {
+        calls: vec![("bash".to_owned(), arguments.to_string())],
+        ..MockAnswer::default()
+    }
+}
+
+fn says(text: &str) -> MockAnswer {
+    MockAnswer {
+        content: Some(text.to_owned()),
+        ..MockAnswer::default()
+    }
+}
+
+fn outside(command: &str) -> Value {
+    json!({ "command": command, "unconfined": true, "reason": "the cache is elsewhere" })
+}
+
+/// Sends a message; returns the question that it ends with, if any.
+fn submit(program: &Program, text: &str) -> Option<Value> {
+    let submit = json!({"type": "submit", "text": text});
+    program.ask(&submit).unwrap();
+    let idle = json!({"type": "wait_idle", "timeout_ms": 60_000});
+    let idle = program.ask(&idle).unwrap();
+    let agents = program.ask(&json!({"type": "agents"})).unwrap();
+    let question = agents["agents"][0]["questions"][0].clone();
+    (idle["asks"] == json!(true)).then_some(question)
+}
+
+fn answer(program: &Program, question: &Value, answer: &str) {
+    let answer = json!({"type": "approve", "answer": answer, "call": question["call"]});
+    assert_eq!(program.ask(&answer).unwrap(), json!({"type": "ok"}));
+    let idle = json!({"type": "wait_idle", "timeout_ms": 60_000});
+    assert_eq!(program.ask(&idle).unwrap(), json!({"type": "idle"}));
+}
+
+/// Returns the filters that the last command counted.
+fn counted(newcomer: &Newcomer) -> String {
+    let file = newcomer.home().join("project/filters.txt");
+    let text = fs::read_to_string(&file).unwrap_or_default();
+    let _ = fs::remove_file(file);
+    text.trim().to_owned()
+}
+
+/// Returns the filters of a process without a sandbox: those of the test itself.
+fn own_filters() -> String {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("Seccomp_filters"));
+    line.unwrap().trim().to_owned()
+}
+
+#[test]
+fn a_command_leaves_the_sandbox_only_after_approval_in_any_mode() {
+    let newcomer = Newcomer::new();
+    let mock = mock_model(&newcomer);
+    let program = start(&newcomer, &["--approve", "all"]);
+
+    mock.expect([calls(&json!({ "command": COUNT })), says("inside")]);
+    assert_eq!(submit(&program, "count"), None);
+    assert_ne!(counted(&newcomer), own_filters());
+
+    mock.expect([calls(&outside(COUNT)), says("outside")]);
+    let asked = submit(&program, "count outside").unwrap();
+    assert_eq!(asked["tool"], "bash unconfined");
+    assert_eq!(asked["shown"], COUNT);
+    let preview = asked["preview"].as_str().unwrap();
+    assert!(preview.contains("outside the sandbox"), "{preview}");
+    assert!(preview.contains("the cache is elsewhere"), "{preview}");
+    assert_eq!(counted(&newcomer), "");
+    answer(&program, &asked, "once");
+    assert_eq!(counted(&newcomer), own_filters());
+
+    mock.expect([calls(&outside(COUNT)), says("a pity")]);
+    let asked = submit(&program, "count again").unwrap();
+    answer(&program, &asked, "no");
+    assert_eq!(counted(&newcomer), "");
+    let last = mock.asked().pop().unwrap().body.to_string();
+    assert!(last.contains("Work inside the sandbox"), "{last}");
+}
+
+#[test]
+fn always_lets_the_same_command_out_and_no_other() {
+    let newcomer = Newcomer::new();
+    let mock = mock_model(&newcomer);
+    let program = start(&newcomer, &["--approve", "edits"]);
+
+    mock.expect([calls(&outside(COUNT)), says("one")]);
+    let asked = submit(&program, "count").unwrap();
+    answer(&program, &asked, "always");
+    assert_eq!(counted(&newcomer), own_filters());
+
+    mock.expect([calls(&outside(COUNT)), says("two")]);
+    assert_eq!(submit(&program, "count again"), None);
+    assert_eq!(counted(&newcomer), own_filters());
+
+    mock.expect([calls(&outside("touch made")), says("three")]);
+    let asked = submit(&program, "touch").unwrap();
+    assert_eq!(asked["shown"], "touch made");
+    answer(&program, &asked, "no");
+    assert!(!newcomer.home().join("project/made").exists());
+}
+
+#[test]
+fn without_the_sandbox_leaving_it_is_no_question() {
+    let newcomer = Newcomer::new();
+    let mock = mock_model(&newcomer);
+    let program = start(&newcomer, &["--approve", "all", "--no-sandbox"]);
+
+    for arguments in [json!({ "command": COUNT }), outside(COUNT)] {
+        mock.expect([calls(&arguments), says("done")]);
+        assert_eq!(submit(&program, "count"), None);
+        assert_eq!(counted(&newcomer), own_filters());
+    }
+}
