@@ -1,11 +1,15 @@
 //! Channel between an agent and its front end: requests in, events out.
 
+mod agent_summary;
 mod events;
 mod line_form;
+mod live;
+mod live_change;
 mod merge_preview;
 mod outcome;
 mod requests;
 mod summary_draft;
+mod tool_output;
 
 use std::collections::VecDeque;
 
@@ -16,13 +20,17 @@ use tokio::sync::mpsc;
 
 use crate::EngineError;
 
+pub use agent_summary::AgentSummary;
 pub use events::{Next, Question, UiEvent};
 pub(crate) use line_form::{LineForm, command_word};
+pub use live::{Live, Phase, RunningCall, RunningTurn, ShellRun};
+pub use live_change::{LineChange, LiveChange};
 pub use merge_preview::MergePreview;
 pub use outcome::{Outcome, Stop, TurnEnd};
 pub(crate) use requests::WaitingLine;
 pub use requests::{AgentJob, Answer, Submission, TerminalRun, UserRequest};
 pub use summary_draft::SummaryDraft;
+pub use tool_output::ToolOutput;
 
 /// Capacity of the request channel.
 pub const USER_REQUESTS: usize = 64;

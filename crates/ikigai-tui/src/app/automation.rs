@@ -2,9 +2,9 @@
 
 use ikigai_core::data::AnsweredBy;
 use ikigai_core::{AgentId, RowRef};
-use ikigai_engine::{Answer, Question, UserRequest};
+use ikigai_engine::{Answer, Live, Question, UserRequest};
 
-use super::{App, EngineRequest, Live};
+use super::{App, EngineRequest};
 
 impl App {
     /// Reports whether effects are queued.

@@ -269,7 +269,7 @@ impl Board {
         let room = columns.saturating_sub(used);
         let question = known.live.questions.first();
         let last = question.map_or_else(
-            || lines::last_line(&known.last).to_owned(),
+            || lines::last_line(&known.live.summary.last).to_owned(),
             |question| format!("{}: {}", question.tool, one_line(&question.shown)),
         );
         TextLine::new(vec![
@@ -345,19 +345,22 @@ fn agent_facts(known: &KnownAgent, columns: usize, ctx: &UiContext) -> String {
         Duration::from_micros(u64::try_from(micros).unwrap_or(0))
     };
     let record = &known.branch.agent;
-    let heard = known.heard.map(|at| ctx.now.saturating_duration_since(at));
+    let heard = known
+        .live
+        .heard
+        .map(|at| ctx.now.saturating_duration_since(at));
     let silent = heard.or(record.touched_at.map(since));
     let silent = silent.map_or_else(String::new, short);
     let mut facts = format!("{silent:>SILENT$}");
     if columns >= 44 {
-        let used = match known.tokens {
+        let used = match known.live.summary.tokens {
             0 => String::new(),
             used => tokens(used),
         };
         let _ = write!(facts, "{used:>TOKENS$}");
     }
     if columns >= 58 {
-        let cost = known.cost.filter(|cost| *cost > 0);
+        let cost = known.live.summary.cost.filter(|cost| *cost > 0);
         let cost = cost.map_or_else(String::new, dollars);
         let _ = write!(facts, "{cost:>COST$}");
     }

@@ -8,7 +8,7 @@ use ikigai_core::data::{AnsweredBy, Cause};
 use ikigai_core::settings::Approve;
 use ikigai_core::words::Severity;
 use ikigai_core::{AgentId, AgentState, RowRef};
-use ikigai_engine::{Answer, Question, Status, Stop, UserRequest};
+use ikigai_engine::{Answer, Live, Question, Status, Stop, UserRequest};
 
 use super::draw::ItemLayout;
 use super::effect::Effects;
@@ -17,7 +17,7 @@ use super::layer::{Area, Layer, LayerChange};
 use super::second_press::{Again, Armed, LATE_ESCAPE};
 use super::toast::Toast;
 use super::unsent_text::InputDrafts;
-use super::{ContextUsage, EngineRequest, Live, ModeInForce, Pane, Roster, UiOptions};
+use super::{ContextUsage, EngineRequest, ModeInForce, Pane, Roster, UiOptions};
 use crate::keys::Bindings;
 use crate::outbox::Outbox;
 use crate::scrollback::{Selection, Visible};

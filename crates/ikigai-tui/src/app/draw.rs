@@ -350,11 +350,7 @@ fn child_lines(ctx: &UiContext) -> Vec<TextLine> {
 /// Returns the text that the model streams.
 fn speech_lines(ctx: &mut UiContext) -> Vec<TextLine> {
     let style = rows::speech(&ItemLayout::new(ctx, ctx.current).manner(&|_| None));
-    let said = &mut ctx.roster.live_mut(ctx.current).text;
-    if said.is_empty() {
-        return Vec::new();
-    }
-    said.lines(style).to_vec()
+    ctx.roster.answer_lines(ctx.current, style).to_vec()
 }
 
 /// Adds an empty row between two parts.

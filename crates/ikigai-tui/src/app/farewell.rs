@@ -65,7 +65,10 @@ impl App {
             };
         }
         let known = self.ctx.roster.get(self.ctx.current);
-        if let Some(cost) = known.and_then(|known| known.cost).filter(|cost| *cost > 0) {
+        if let Some(cost) = known
+            .and_then(|known| known.live.summary.cost)
+            .filter(|cost| *cost > 0)
+        {
             let _ = write!(line, " · {}", dollars(cost));
         }
         let fate = match fate {

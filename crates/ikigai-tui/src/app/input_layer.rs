@@ -2,7 +2,7 @@
 
 use ikigai_core::settings::Approve;
 use ikigai_engine::commands::{Candidate, Line as Parsed, parse};
-use ikigai_engine::{AgentJob, Answer, UserRequest, looks_like_key};
+use ikigai_engine::{AgentJob, Answer, Phase, UserRequest, looks_like_key};
 
 use super::board::Board;
 use super::browse::Browse;
@@ -11,7 +11,7 @@ use super::layer::{Area, Handled, Layer, LayerChange};
 use super::overlay::help;
 use super::second_press::{AGAIN, Again};
 use super::typing::{RecallDirection, SentHistory};
-use super::{EngineRequest, Phase, TerminalAction, UiContext, commands, lines, mouse, quit};
+use super::{EngineRequest, TerminalAction, UiContext, commands, lines, mouse, quit};
 use crate::input::{EditCommand, HistorySearch, InputHistory};
 use crate::key::MouseEvent;
 use crate::keys::{self, Action};

@@ -6,9 +6,10 @@ use ikigai_core::AgentId;
 use ikigai_core::AgentState;
 use ikigai_core::settings::Approve;
 use ikigai_engine::figures::{dollars, tokens};
+use ikigai_engine::{Live, Phase};
 
 use super::hints::Hints;
-use super::{AgentActivity, KnownAgent, Live, Phase, Roster, UiContext};
+use super::{AgentActivity, KnownAgent, Roster, UiContext};
 use crate::line::{TextLine, TextSpan};
 use crate::look::{Look, Tone};
 use crate::rows::duration;
@@ -254,7 +255,9 @@ pub(super) fn status(ctx: &UiContext, state: &AgentState, columns: u16) -> TextL
     let level = choice.and_then(|choice| choice.level.clone());
     let mode = ctx.approval_of(state);
     let known = ctx.roster.get(ctx.current);
-    let cost = known.and_then(|known| known.cost).filter(|cost| *cost > 0);
+    let cost = known
+        .and_then(|known| known.live.summary.cost)
+        .filter(|cost| *cost > 0);
     for dropped in 0..=6 {
         let directory = if dropped >= 5 { &last } else { &directory };
         let branch = ctx.branch.as_ref().filter(|_| dropped < 2);
@@ -321,10 +324,17 @@ pub(super) fn child(
             facts.push(format!("silent {}", duration(silent)));
         }
     }
-    if known.tokens > 0 {
-        facts.push(tokens(known.tokens));
+    if known.live.summary.tokens > 0 {
+        facts.push(tokens(known.live.summary.tokens));
     }
-    facts.extend(known.cost.filter(|cost| *cost > 0).map(dollars));
+    facts.extend(
+        known
+            .live
+            .summary
+            .cost
+            .filter(|cost| *cost > 0)
+            .map(dollars),
+    );
     let facts = facts.join(" · ");
     let name = format!(
         "  {} {:<names$} ",
@@ -334,7 +344,7 @@ pub(super) fn child(
     let question = known.live.questions.first();
     let doing = match question {
         Some(question) => format!("asks: {} {}", question.tool, one_line(&question.shown)),
-        None => last_line(&known.last).to_owned(),
+        None => last_line(&known.live.summary.last).to_owned(),
     };
     let room = usize::from(columns).saturating_sub(width(&name) + width(&facts) + 2);
     let doing = cut(

@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 
 use ikigai_core::AgentId;
-use ikigai_engine::{AgentJob, MergePreview, UserRequest};
+use ikigai_engine::{AgentJob, Live, MergePreview, UserRequest};
 
 use super::hints::Hints;
 use super::layer::{Area, Handled, Layer};
-use super::{EngineRequest, Live, TerminalAction, UiContext};
+use super::{EngineRequest, TerminalAction, UiContext};
 use crate::input::Editor;
 use crate::key::{KeyCode, KeyPress, MouseEvent};
 use crate::keys::{self, Action, Meaning};

@@ -209,7 +209,7 @@ fn agent_entries(ctx: &UiContext) -> Vec<PickerEntry> {
             AgentActivity::Stopped => "stopped",
             AgentActivity::Idle | AgentActivity::Dead => "idle",
         };
-        let about = format!("{state:<7} {}", known.last.replace('\n', " "));
+        let about = format!("{state:<7} {}", known.live.summary.last.replace('\n', " "));
         let deed = PickerAction::Run(format!("/switch {}", agent.name));
         PickerEntry::new(&agent.name, about, deed)
     });

@@ -3,17 +3,12 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use ikigai_core::data::{self, Amounts, ErrorData, ToolCallData, UsageData};
+use ikigai_core::data::Amounts;
 use ikigai_core::{AgentId, Kind, Row};
-use ikigai_engine::{AgentRecord, Branch, Outcome, Status, TurnEnd, UiEvent};
+use ikigai_engine::{AgentRecord, Branch, Live, LiveChange, Outcome, Status, TurnEnd, UiEvent};
 
-use crate::app::live::Live;
-
-/// Characters kept of an agent's newest words.
-const LAST_CHARS: usize = 200;
-
-/// Limit of events kept for an unknown agent. The tree is read at once, so few arrive.
-const MOST_NOTES: usize = 512;
+use crate::line::TextLine;
+use crate::markdown::{MarkdownStyle, Streaming};
 
 /// Activity of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,20 +37,7 @@ pub struct KnownAgent {
     pub branch: Branch,
     /// Its unstored work.
     pub live: Live,
-    /// Its newest words or call.
-    pub last: String,
-    /// Time of its newest event in this process.
-    pub heard: Option<Instant>,
-    /// Tokens used.
-    pub tokens: u64,
-    /// Cost of them, in 10⁻⁹ dollars.
-    pub cost: Option<u64>,
-    /// True if it has answered; none if unknown.
-    answered: Option<bool>,
-    /// True if this process runs it.
-    is_ours: bool,
-    /// True if it has ended a turn since it was last on the screen.
-    pub is_news: bool,
+    layout: AnswerLayout,
 }
 
 /// All agents that the screen knows.
@@ -64,29 +46,33 @@ pub struct Roster {
     /// Agents that are not reaped, parents before their children.
     order: Vec<AgentId>,
     known: HashMap<AgentId, KnownAgent>,
-    /// Events of agents that are not in the tree yet.
-    early: HashMap<AgentId, Early>,
+    /// Work of agents that are not in the tree yet.
+    early: HashMap<AgentId, (Live, AnswerLayout)>,
 }
 
-/// Events of an agent before the tree is read.
+/// Layout of an answer that streams.
 #[derive(Default)]
-struct Early {
-    live: Live,
-    /// Its events, oldest first.
-    notes: Vec<EarlyEvent>,
+struct AnswerLayout {
+    drawn: Option<Streaming>,
+    /// Bytes that are laid out.
+    upto: usize,
 }
 
-/// An event before the tree is read.
-struct EarlyEvent {
-    update: UiEvent,
-    at: Instant,
-    is_looked_at: bool,
+impl AnswerLayout {
+    /// Returns the rows of the text; lays out only the text since the last call.
+    fn lines(&mut self, text: &str, style: MarkdownStyle) -> &[TextLine] {
+        let width = style.width;
+        let drawn = self.drawn.get_or_insert_with(|| Streaming::new(style));
+        drawn.push(text.get(self.upto..).unwrap_or_default());
+        self.upto = text.len();
+        drawn.lines(width)
+    }
 }
 
 impl KnownAgent {
     /// Reports whether a turn runs. Events of this process are newer than the tree.
     fn works(&self) -> bool {
-        if self.is_ours {
+        if self.live.is_ours {
             self.live.is_busy()
         } else {
             self.branch.works
@@ -97,19 +83,20 @@ impl KnownAgent {
     pub fn is_worth_a_row(&self) -> bool {
         match self.state() {
             AgentActivity::Works | AgentActivity::Asks | AgentActivity::Done => true,
-            AgentActivity::Failed | AgentActivity::Stopped => self.is_news,
+            AgentActivity::Failed | AgentActivity::Stopped => self.live.is_news,
             AgentActivity::Merged | AgentActivity::Idle | AgentActivity::Dead => false,
         }
     }
 
     /// Reports whether it has a result that its parent has not merged.
     pub fn has_result(&self) -> bool {
-        self.answered == Some(true) && self.branch.agent.parent.is_some() && !self.branch.merged
+        let answered = self.live.summary.answered == Some(true);
+        answered && self.branch.agent.parent.is_some() && !self.branch.merged
     }
 
     /// Reports whether its newest rows are not read.
     pub fn is_unread(&self) -> bool {
-        self.answered.is_none()
+        self.live.summary.answered.is_none()
     }
 
     /// Returns its activity.
@@ -121,7 +108,7 @@ impl KnownAgent {
             Status::Running if self.branch.has_failed() => AgentActivity::Failed,
             Status::Running if self.branch.merged => AgentActivity::Merged,
             Status::Running if self.branch.is_interrupted() => AgentActivity::Stopped,
-            Status::Running if self.is_news && self.branch.agent.parent.is_some() => {
+            Status::Running if self.live.is_news && self.branch.agent.parent.is_some() => {
                 AgentActivity::Done
             }
             Status::Running => AgentActivity::Idle,
@@ -133,7 +120,8 @@ impl Roster {
     /// Reports whether another process may append rows.
     pub fn others_may_move(&self) -> bool {
         let mut known = self.known.values();
-        let is_held = |known: &KnownAgent| !known.is_ours && known.branch.agent.owner.is_some();
+        let is_held =
+            |known: &KnownAgent| !known.live.is_ours && known.branch.agent.owner.is_some();
         known.clone().any(is_held) || !known.any(|known| known.live.is_busy())
     }
 
@@ -168,56 +156,45 @@ impl Roster {
         self.known.insert(id, known);
     }
 
-    /// Creates an agent, with its earlier events.
+    /// Creates an agent, with its earlier work.
     fn new_agent(&mut self, branch: Branch) -> KnownAgent {
-        let early = self.early.remove(&branch.agent.id).unwrap_or_default();
+        let (live, layout) = self.early.remove(&branch.agent.id).unwrap_or_default();
         let mut known = KnownAgent {
             branch,
-            live: early.live,
-            last: String::new(),
-            heard: None,
-            tokens: 0,
-            cost: None,
-            answered: None,
-            is_ours: false,
-            is_news: false,
+            live,
+            layout,
         };
-        for note in &early.notes {
-            known.note(note);
+        if known.live.turn.is_some() || known.live.outcome.is_some() {
+            known.set_last_turn();
         }
         known
     }
 
-    /// Handles an event of an agent.
-    pub fn handle_event(
+    /// Applies an event of an agent.
+    pub fn apply<'e>(
         &mut self,
         agent: AgentId,
-        update: &UiEvent,
+        event: &'e UiEvent,
         now: Instant,
         is_looked_at: bool,
-    ) {
-        let note = || EarlyEvent {
-            update: update.clone(),
-            at: now,
-            is_looked_at,
-        };
-        if let Some(known) = self.known.get_mut(&agent) {
-            known.live.handle_event(update, now);
-            known.note(&note());
-        } else {
-            let early = self.early.entry(agent).or_default();
-            early.live.handle_event(update, now);
-            if early.notes.len() < MOST_NOTES {
-                early.notes.push(note());
-            }
+    ) -> LiveChange<'e> {
+        let (live, layout) = self.live_and_layout(agent);
+        let change = live.apply(event, now);
+        if live.text.is_empty() {
+            *layout = AnswerLayout::default();
         }
+        live.is_news &= !is_looked_at;
+        if let Some(known) = self.known.get_mut(&agent) {
+            known.follow(&change);
+        }
+        change
     }
 
     /// Sets the usage of an agent, unless an event did.
     pub fn set_cost(&mut self, agent: AgentId, amounts: &Amounts) {
         let known = self.known.get_mut(&agent);
-        if let Some(known) = known.filter(|known| known.tokens == 0) {
-            known.used(amounts);
+        if let Some(known) = known.filter(|known| known.live.summary.tokens == 0) {
+            known.live.summary.set_usage(amounts);
         }
     }
 
@@ -227,29 +204,43 @@ impl Roster {
         let Some(known) = known.filter(|known| known.is_unread()) else {
             return;
         };
-        let (told, merged) = (std::mem::take(&mut known.last), known.branch.merged);
+        let summary = &mut known.live.summary;
+        let last = std::mem::take(&mut summary.last);
         for row in rows {
-            known.stored(row);
+            summary.add_row(row);
         }
-        known.answered.get_or_insert(false);
-        known.branch.merged = merged;
-        if !told.is_empty() {
-            known.last = told;
+        summary.answered.get_or_insert(false);
+        if !last.is_empty() {
+            summary.last = last;
         }
     }
 
     /// Returns the unstored work of an agent, which may not be in the tree yet.
     pub fn live(&self, agent: AgentId) -> Option<&Live> {
         let known = self.known.get(&agent).map(|known| &known.live);
-        known.or_else(|| self.early.get(&agent).map(|early| &early.live))
+        known.or_else(|| self.early.get(&agent).map(|(live, _)| live))
     }
 
     /// Returns the unstored work of an agent, to change it.
     pub fn live_mut(&mut self, agent: AgentId) -> &mut Live {
-        match self.known.get_mut(&agent) {
-            Some(known) => &mut known.live,
-            None => &mut self.early.entry(agent).or_default().live,
+        self.live_and_layout(agent).0
+    }
+
+    /// Returns the rows of the answer that an agent streams.
+    pub fn answer_lines(&mut self, agent: AgentId, style: MarkdownStyle) -> &[TextLine] {
+        let (live, layout) = self.live_and_layout(agent);
+        if live.text.is_empty() {
+            return &[];
         }
+        layout.lines(&live.text, style)
+    }
+
+    fn live_and_layout(&mut self, agent: AgentId) -> (&mut Live, &mut AnswerLayout) {
+        if let Some(known) = self.known.get_mut(&agent) {
+            return (&mut known.live, &mut known.layout);
+        }
+        let (live, layout) = self.early.entry(agent).or_default();
+        (live, layout)
     }
 
     /// Returns the agent with an id.
@@ -260,14 +251,14 @@ impl Roster {
     /// Notes that another process runs an agent from now on.
     pub fn give_away(&mut self, agent: AgentId) {
         if let Some(known) = self.known.get_mut(&agent) {
-            known.is_ours = false;
+            known.live.is_ours = false;
         }
     }
 
     /// Notes that an agent is on the screen.
     pub fn look_at(&mut self, agent: AgentId) {
         if let Some(known) = self.known.get_mut(&agent) {
-            known.is_news = false;
+            known.live.is_news = false;
         }
     }
 
@@ -313,81 +304,38 @@ impl Roster {
 }
 
 impl KnownAgent {
-    fn note(&mut self, note: &EarlyEvent) {
-        self.heard = Some(note.at);
-        match &note.update {
-            // Only agents of this process accept lines.
-            UiEvent::ShellStarted { .. } | UiEvent::ShellEnded | UiEvent::Received(_) => {
-                self.is_ours = true;
+    /// Keeps its place in the tree up to date with its events, until the tree is read again.
+    fn follow(&mut self, change: &LiveChange<'_>) {
+        match change {
+            LiveChange::Began | LiveChange::Ended { .. } => self.set_last_turn(),
+            LiveChange::Row(row) | LiveChange::Settled(row) => {
+                let kind = row.kind.read_as();
+                self.branch.merged &= !matches!(kind, Some(Kind::Assistant | Kind::User));
             }
-            UiEvent::Began => {
-                self.is_ours = true;
-                self.is_news = false;
-                self.branch.last_turn = TurnEnd::Other;
-            }
-            UiEvent::Ended(outcome) => {
-                self.is_news = !note.is_looked_at;
-                self.branch.last_turn = match outcome {
-                    _ if self.branch.agent.parent.is_none() => TurnEnd::Other,
-                    Outcome::Completed => TurnEnd::Other,
-                    Outcome::Interrupted(_) => TurnEnd::Interrupted,
-                    Outcome::Failed(_) => TurnEnd::Failed,
-                };
-            }
-            UiEvent::Stored(row) | UiEvent::Settled(row) => self.stored(row),
-            UiEvent::Text(text) => append_last(&mut self.last, text),
-            _ => {}
+            LiveChange::State
+            | LiveChange::Answer(_)
+            | LiveChange::Restarted
+            | LiveChange::Retry(_)
+            | LiveChange::ToolLine(_)
+            | LiveChange::ShellLine(_)
+            | LiveChange::Question(_)
+            | LiveChange::Unasked(_)
+            | LiveChange::Line(_)
+            | LiveChange::Preview { .. }
+            | LiveChange::Notice(_)
+            | LiveChange::Warning(_)
+            | LiveChange::GrantOffer(_)
+            | LiveChange::StoreAway(_)
+            | LiveChange::Next(_) => {}
         }
     }
 
-    fn stored(&mut self, row: &Row) {
-        let data = row.data.as_deref();
-        match row.kind.read_as() {
-            Some(Kind::Assistant) => {
-                self.answered = Some(true);
-                self.branch.merged = false;
-                let text = row.content.as_deref().unwrap_or_default();
-                if !text.trim().is_empty() {
-                    self.last.clear();
-                    append_last(&mut self.last, text);
-                }
-            }
-            Some(Kind::ToolCall) => {
-                let name = data::read::<ToolCallData>(data).name.unwrap_or_default();
-                let shown = row.content.as_deref().unwrap_or_default();
-                self.last = format!("{name}: {}", shown.lines().next().unwrap_or_default());
-            }
-            Some(Kind::User) => {
-                self.last.clear();
-                self.branch.merged = false;
-            }
-            Some(Kind::Error) if data::read::<ErrorData>(data).omit.is_none() => {
-                self.last.clear();
-                append_last(&mut self.last, row.content.as_deref().unwrap_or_default());
-            }
-            Some(Kind::Usage) => {
-                let used: UsageData = data::read(data);
-                self.used(&used.sum.unwrap_or(used.amounts));
-            }
-            _ => {}
-        }
-    }
-
-    /// Sets its usage.
-    fn used(&mut self, sum: &Amounts) {
-        let parts = [sum.input, sum.cache_read, sum.cache_write, sum.output];
-        self.tokens = parts.into_iter().flatten().fold(0, u64::saturating_add);
-        self.cost = sum.cost_nano_usd;
-    }
-}
-
-/// Appends text, and keeps the end from a word boundary on.
-fn append_last(last: &mut String, text: &str) {
-    last.push_str(text);
-    let surplus = last.chars().count().saturating_sub(LAST_CHARS);
-    if surplus > 0 {
-        let end: String = last.chars().skip(surplus).collect();
-        let words = end.split_once(char::is_whitespace);
-        *last = format!("…{}", words.map_or(end.as_str(), |(_, words)| words));
+    fn set_last_turn(&mut self) {
+        self.branch.last_turn = match &self.live.outcome {
+            _ if self.branch.agent.parent.is_none() => TurnEnd::Other,
+            None | Some(Outcome::Completed) => TurnEnd::Other,
+            Some(Outcome::Interrupted(_)) => TurnEnd::Interrupted,
+            Some(Outcome::Failed(_)) => TurnEnd::Failed,
+        };
     }
 }

@@ -57,11 +57,10 @@ fn live_lines(agent: AgentId, columns: u16, ctx: &mut UiContext) -> Vec<TextLine
     let eye = ItemLayout::new(ctx, agent).with_columns(columns);
     let style = rows::speech(&eye.manner(&|_| None));
     let (symbols, now) = (ctx.options.symbols, ctx.now);
-    let live = ctx.roster.live_mut(agent);
-    let mut all = Vec::new();
-    if !live.text.is_empty() {
-        all.extend(live.text.lines(style).iter().cloned());
-    }
+    let mut all = ctx.roster.answer_lines(agent, style).to_vec();
+    let Some(live) = ctx.roster.live(agent) else {
+        return all;
+    };
     if live.is_busy() && live.text.is_empty() {
         let last = live.thinking.trim_end().lines().next_back();
         let look = Look::of(Tone::Thinking).with(Look::DIM);

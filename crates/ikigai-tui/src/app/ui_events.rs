@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use ikigai_core::AgentId;
 use ikigai_engine::commands::{Line, Next, parse};
-use ikigai_engine::{MailId, Outcome, Question, UiEvent, UserRequest};
+use ikigai_engine::{LineChange, LiveChange, MailId, Outcome, Question, UiEvent, UserRequest};
 
 use super::overlay::Overlay;
 use super::quit::QuitPrompt;
@@ -20,7 +20,7 @@ const LONG_TURN: Duration = Duration::from_secs(10);
 
 impl App {
     /// Handles an event of an agent. The driver has applied stored rows to its pane before.
-    pub fn handle_event(&mut self, agent: AgentId, update: UiEvent, now: Instant) {
+    pub fn handle_event(&mut self, agent: AgentId, update: &UiEvent, now: Instant) {
         self.tick(now);
         let has_ended = matches!(update, UiEvent::Ended(_) | UiEvent::Received(_));
         self.ctx.handle_event(agent, update);
@@ -41,60 +41,47 @@ impl App {
 }
 
 impl UiContext {
-    fn handle_event(&mut self, agent: AgentId, update: UiEvent) {
+    fn handle_event(&mut self, agent: AgentId, update: &UiEvent) {
         let is_current = agent == self.current;
-        self.notice(agent, &update);
-        self.roster
-            .handle_event(agent, &update, self.now, is_current);
+        let change = self.roster.apply(agent, update, self.now, is_current);
+        if let Some(text) = notification(&change).filter(|_| !self.is_focused) {
+            let name = self.name_of(agent).unwrap_or_default();
+            self.effects
+                .push(TerminalAction::Notify(format!("{name} {text}")));
+        }
         if self.roster.get(agent).is_none() {
             self.effects.push(LoadRequest::Tree);
         }
-        match update {
-            UiEvent::Stored(row) | UiEvent::Settled(row) if changes_tree(&row) => {
-                self.effects.push(LoadRequest::Tree);
-            }
-            UiEvent::TakenBack { text, .. } if self.sends_now => {
-                self.effects
-                    .push(EngineRequest::Send(agent, UserRequest::Say(text)));
-            }
-            UiEvent::TakenBack { text, .. } => self.hand_back(agent, &text),
-            UiEvent::Received(id) => {
-                self.received(id);
-            }
-            UiEvent::Unstored { id, reason } => self.unstored(id, &reason),
-            UiEvent::ShellStarted { id, .. } => self.shell_runs(id),
-            UiEvent::Next(Next::Input(text)) => self.put_back(agent, text),
-            UiEvent::Next(Next::EditSummary(draft)) => {
-                self.effects.push(TerminalAction::EditSummary(agent, draft));
-            }
-            UiEvent::NotStored { id, text, reason } => {
-                self.hand_back(agent, &text);
-                if let Some(id) = id {
-                    self.returned(id, &reason);
+        match change {
+            LiveChange::Row(row) | LiveChange::Settled(row) => {
+                if changes_tree(row) {
+                    self.effects.push(LoadRequest::Tree);
                 }
-                let warning = match parse(&text) {
-                    Line::Message(_) => {
-                        let reason = reason.strip_prefix("not sent: ").unwrap_or(&reason);
-                        format!("Not sent: {reason}")
-                    }
-                    _ => format!("not stored, nothing was done: {reason}"),
-                };
-                self.warn(&warning);
             }
-            UiEvent::Ended(_) => self.sends_now = false,
-            UiEvent::Next(next) if is_current => self.do_next(next),
-            UiEvent::Next(Next::Quit) => quit::leave(self),
-            UiEvent::Preview {
+            LiveChange::Line(line) => self.line_changed(agent, line),
+            LiveChange::Next(next) => self.do_next(agent, next.clone()),
+            LiveChange::Ended { .. } => self.sends_now = false,
+            LiveChange::Preview {
                 line,
                 output,
                 severity,
-            } if is_current => {
-                let output = signed(severity, &output, self.options.symbols);
-                self.open(Overlay::of_text(&line, &output));
+            } => {
+                if is_current {
+                    let output = signed(severity, output, self.options.symbols);
+                    self.open(Overlay::of_text(line, &output));
+                }
             }
-            UiEvent::Notice(text) if is_current => self.toast(text),
-            UiEvent::GrantOffer(text) if is_current => self.grant_offer = Some(text),
-            UiEvent::Warning(text) => {
+            LiveChange::Notice(text) => {
+                if is_current {
+                    self.toast(text);
+                }
+            }
+            LiveChange::GrantOffer(text) => {
+                if is_current {
+                    self.grant_offer = Some(text.to_owned());
+                }
+            }
+            LiveChange::Warning(text) => {
                 let name = self.name_of(agent).unwrap_or_default();
                 let whose = if is_current {
                     String::new()
@@ -103,14 +90,60 @@ impl UiContext {
                 };
                 self.warn(&format!("{whose}{text}"));
             }
-            _ => {}
+            // The next frame shows them.
+            LiveChange::State
+            | LiveChange::Began
+            | LiveChange::Answer(_)
+            | LiveChange::Restarted
+            | LiveChange::Retry(_)
+            | LiveChange::ToolLine(_)
+            | LiveChange::ShellLine(_)
+            | LiveChange::Question(_)
+            | LiveChange::Unasked(_)
+            | LiveChange::StoreAway(_) => {}
         }
     }
 
-    /// Executes the screen part of the current agent's command.
-    fn do_next(&mut self, next: Next) {
+    fn line_changed(&mut self, agent: AgentId, line: LineChange<'_>) {
+        match line {
+            LineChange::TakenBack(text) if self.sends_now => {
+                let request = UserRequest::Say(text.to_owned());
+                self.effects.push(EngineRequest::Send(agent, request));
+            }
+            LineChange::TakenBack(text) => self.hand_back(agent, text),
+            LineChange::Received(id) => {
+                self.received(id);
+            }
+            LineChange::Unstored { id, reason } => self.unstored(id, reason),
+            LineChange::Running(id) => self.shell_runs(id),
+            LineChange::NotStored { id, text, reason } => {
+                self.hand_back(agent, text);
+                if let Some(id) = id {
+                    self.returned(id, reason);
+                }
+                let warning = match parse(text) {
+                    Line::Message(_) => {
+                        let reason = reason.strip_prefix("not sent: ").unwrap_or(reason);
+                        format!("Not sent: {reason}")
+                    }
+                    _ => format!("not stored, nothing was done: {reason}"),
+                };
+                self.warn(&warning);
+            }
+            LineChange::Queued(_) | LineChange::Delivered => {}
+        }
+    }
+
+    /// Executes the screen part of a command. Of other agents, only what concerns them or all.
+    fn do_next(&mut self, agent: AgentId, next: Next) {
+        let is_current = agent == self.current;
         match next {
-            Next::Input(text) => self.put_back(self.current, text),
+            Next::Input(text) => self.put_back(agent, text),
+            Next::EditSummary(draft) => {
+                self.effects.push(TerminalAction::EditSummary(agent, draft));
+            }
+            Next::Quit => quit::leave(self),
+            _ if !is_current => {}
             Next::Switch(other) => self.effects.push(EngineRequest::Show(other)),
             Next::Copy(text) => self.effects.push(TerminalAction::Copy(text)),
             Next::Theme(name) => self.effects.push(TerminalAction::SetTheme(name)),
@@ -119,11 +152,6 @@ impl UiContext {
             Next::Refresh => {
                 self.effects.push(LoadRequest::Pane);
                 self.effects.push(TerminalAction::Redraw);
-            }
-            Next::Quit => quit::leave(self),
-            Next::EditSummary(draft) => {
-                self.effects
-                    .push(TerminalAction::EditSummary(self.current, draft));
             }
         }
     }
@@ -148,30 +176,22 @@ impl UiContext {
             pane.put_back = Some(text);
         }
     }
+}
 
-    /// Notifies a user whose terminal has no focus.
-    fn notice(&mut self, agent: AgentId, update: &UiEvent) {
-        if self.is_focused {
-            return;
+/// Returns the text for a user whose terminal has no focus, without the name of the agent.
+fn notification(change: &LiveChange<'_>) -> Option<String> {
+    match change {
+        LiveChange::Question(question) => {
+            Some(format!("asks: {}: {}", question.tool, preview(question)))
         }
-        let name = self.name_of(agent).unwrap_or_default();
-        let live = self.roster.live(agent);
-        let text = match update {
-            UiEvent::Question(question) => {
-                format!("{name} asks: {}: {}", question.tool, preview(question))
+        LiveChange::Ended { outcome, took } => match outcome {
+            Outcome::Completed if took.is_some_and(|took| took > LONG_TURN) => {
+                Some("is done".to_owned())
             }
-            UiEvent::Ended(outcome) => {
-                let doing = live.and_then(|live| live.turn.as_ref());
-                let is_long = doing.is_some_and(|doing| self.now - doing.since > LONG_TURN);
-                match outcome {
-                    Outcome::Completed if is_long => format!("{name} is done"),
-                    Outcome::Failed(reason) => format!("{name} failed: {reason}"),
-                    Outcome::Completed | Outcome::Interrupted(_) => return,
-                }
-            }
-            _ => return,
-        };
-        self.effects.push(TerminalAction::Notify(text));
+            Outcome::Failed(reason) => Some(format!("failed: {reason}")),
+            Outcome::Completed | Outcome::Interrupted(_) => None,
+        },
+        _ => None,
     }
 }
 

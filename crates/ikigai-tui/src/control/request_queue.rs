@@ -406,7 +406,7 @@ impl RequestQueue {
 
 fn has_heard(agent: AgentId, driver: &Driver) -> bool {
     let live = driver.app.roster().live(agent);
-    let is_busy = live.is_some_and(crate::app::Live::is_busy);
+    let is_busy = live.is_some_and(ikigai_engine::Live::is_busy);
     let works = driver.engine.is_working(agent) == Some(true);
     driver.engine.has_heard(agent) && (is_busy || !works)
 }

@@ -53,7 +53,7 @@ impl Driver {
             Ok(Some(next)) => {
                 self.app.received(id);
                 self.app
-                    .handle_event(agent, UiEvent::Next(next), Instant::now());
+                    .handle_event(agent, &UiEvent::Next(next), Instant::now());
                 return true;
             }
             Ok(None) => {}

@@ -109,17 +109,37 @@ impl Mailbox {
 
 /// Returns true if a user waits for the event. It ends a turn, or is the effect of a command.
 fn is_urgent(update: &UiEvent) -> bool {
-    matches!(
-        update,
+    match update {
         UiEvent::Ended(_)
-            | UiEvent::Next(_)
-            | UiEvent::Preview { .. }
-            | UiEvent::Question(_)
-            | UiEvent::NotStored { .. }
-            | UiEvent::TakenBack { .. }
-            | UiEvent::Unstored { .. }
-            | UiEvent::ShellStarted { .. }
-    )
+        | UiEvent::Next(_)
+        | UiEvent::Preview { .. }
+        | UiEvent::Question(_)
+        | UiEvent::NotStored { .. }
+        | UiEvent::TakenBack { .. }
+        | UiEvent::Unstored { .. }
+        | UiEvent::ShellStarted { .. } => true,
+        UiEvent::Began
+        | UiEvent::Stored(_)
+        | UiEvent::Settled(_)
+        | UiEvent::Text(_)
+        | UiEvent::Thinking(_)
+        | UiEvent::Calling(_)
+        | UiEvent::Waiting(_)
+        | UiEvent::Again
+        | UiEvent::Running(_)
+        | UiEvent::Progress { .. }
+        | UiEvent::Output { .. }
+        | UiEvent::Unasked(_)
+        | UiEvent::Queued { .. }
+        | UiEvent::Delivered(_)
+        | UiEvent::Received(_)
+        | UiEvent::ShellEnded
+        | UiEvent::Printed(_)
+        | UiEvent::Notice(_)
+        | UiEvent::Warning(_)
+        | UiEvent::GrantOffer(_)
+        | UiEvent::StoreAway(_) => false,
+    }
 }
 
 fn is_output(update: &UiEvent) -> bool {

@@ -204,7 +204,7 @@ impl Driver {
             self.app.warn(&error);
         }
         let is_other = matches!(update, UiEvent::Ended(_)) || moves_window(&update);
-        self.app.handle_event(agent, update, Instant::now());
+        self.app.handle_event(agent, &update, Instant::now());
         if is_other && agent == self.app.current() {
             self.load_status();
         }
@@ -293,7 +293,7 @@ impl Driver {
             text,
             reason,
         };
-        self.app.handle_event(agent, update, Instant::now());
+        self.app.handle_event(agent, &update, Instant::now());
     }
 
     pub(super) async fn show(&mut self, agent: AgentId) {

@@ -103,7 +103,7 @@ impl Driver {
                 reason,
             }
         };
-        self.app.handle_event(agent, update, Instant::now());
+        self.app.handle_event(agent, &update, Instant::now());
     }
 
     /// Executes an action of the outbox.

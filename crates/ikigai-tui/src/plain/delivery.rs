@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use ikigai_core::AgentId;
 use ikigai_engine::commands::{Line, parse};
-use ikigai_engine::{CommitError, EngineError, MailId, Submission, UiEvent, UserRequest};
+use ikigai_engine::{CommitError, EngineError, LineChange, MailId, Submission, UserRequest};
 use tokio::sync::oneshot;
 
 use super::Plain;
@@ -88,22 +88,24 @@ impl<W: Write> Plain<W> {
         self.talk.not_said(&format!("pending: {reason}: {text}"));
     }
 
-    /// Applies the engine's events about lines.
-    pub(super) fn take_update(&mut self, update: &UiEvent) {
-        match update {
-            UiEvent::Received(id) => {
-                self.outbox.received(*id);
+    /// Updates the outbox after a line moved on.
+    pub(super) fn line_changed(&mut self, line: LineChange<'_>) {
+        match line {
+            LineChange::Received(id) => {
+                self.outbox.received(id);
             }
-            UiEvent::Unstored { id, reason } => self.unstored(*id, reason),
-            UiEvent::NotStored {
-                id: Some(id),
-                reason,
-                ..
-            } => {
-                self.outbox.returned(*id, reason);
+            LineChange::Unstored { id, reason } => self.unstored(id, reason),
+            LineChange::NotStored { id, reason, .. } => {
+                if let Some(id) = id {
+                    self.outbox.returned(id, reason);
+                }
             }
-            UiEvent::ShellStarted { id: Some(id), .. } => self.outbox.running(*id),
-            _ => {}
+            LineChange::Running(id) => {
+                if let Some(id) = id {
+                    self.outbox.running(id);
+                }
+            }
+            LineChange::Queued(_) | LineChange::Delivered | LineChange::TakenBack(_) => {}
         }
     }
 

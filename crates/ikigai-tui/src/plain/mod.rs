@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ikigai_core::AgentId;
-use ikigai_engine::{Engine, EngineError, UserRequest};
+use ikigai_engine::{Engine, EngineError, LiveChange, UserRequest};
 use rustix::process::{Signal, getpid, kill_process};
 use rustix::termios::{LocalModes, Termios};
 use thiserror::Error;
@@ -176,8 +176,10 @@ impl<W: Write> Plain<W> {
         for letter in self.mailbox.take() {
             match letter {
                 MailboxItem::Told(agent, update) => {
-                    self.talk.told(agent, &update, Instant::now());
-                    self.take_update(&update);
+                    let change = self.talk.told(agent, &update, Instant::now());
+                    if let LiveChange::Line(line) = change {
+                        self.line_changed(line);
+                    }
                 }
                 MailboxItem::Found(found) => self.take_found(found),
             }

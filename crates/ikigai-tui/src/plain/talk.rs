@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use ikigai_core::data::{AnsweredBy, Cause, UserData, UserOrigin};
 use ikigai_core::render::{Names, Shown, render};
 use ikigai_core::settings::Settings;
-use ikigai_core::{AgentId, Kind, Row, data};
+use ikigai_core::{AgentId, Kind, Row, RowRef, data};
 use ikigai_engine::commands::{Line, Next, parse};
 use ikigai_engine::{
-    Answer, Outcome, Question, Stop, TypedKey, UiEvent, UserRequest, looks_like_key,
+    Answer, LineChange, Live, LiveChange, Outcome, Phase, Question, Stop, TypedKey, UiEvent,
+    UserRequest, looks_like_key,
 };
 
 use super::words::{in_words, told};
-use crate::app::{Live, Phase};
 use crate::rows::{RenderContext, duration};
 use crate::signs::Symbols;
 use crate::text::{beginning, clean, clean_line};
@@ -48,7 +48,8 @@ pub(super) enum Want {
 /// See the module.
 pub(super) struct Talk {
     current: AgentId,
-    live: Live,
+    /// Unstored work of the agents of this process.
+    lives: HashMap<AgentId, Live>,
     names: HashMap<AgentId, String>,
     questions: VecDeque<Question>,
     /// Output to write.
@@ -75,7 +76,7 @@ impl Talk {
     pub(super) fn new(current: AgentId) -> Self {
         Self {
             current,
-            live: Live::default(),
+            lives: HashMap::new(),
             names: HashMap::new(),
             questions: VecDeque::new(),
             text: String::new(),
@@ -102,7 +103,6 @@ impl Talk {
 
     pub(super) fn go_to(&mut self, agent: AgentId, settings: &Settings) {
         self.current = agent;
-        self.live = Live::default();
         let name = settings.name.as_deref().unwrap_or_default();
         let model = settings.model.as_ref();
         let model = model.and_then(|model| model.model.as_deref());
@@ -145,7 +145,7 @@ impl Talk {
     }
 
     pub(super) fn is_busy(&self) -> bool {
-        self.live.is_busy()
+        self.lives.get(&self.current).is_some_and(Live::is_busy)
     }
 
     pub(super) fn current(&self) -> AgentId {
@@ -235,88 +235,111 @@ impl Talk {
         }
     }
 
-    /// Handles an event of the engine.
-    pub(super) fn told(&mut self, agent: AgentId, update: &UiEvent, now: Instant) {
-        match update {
-            UiEvent::Question(question) => self.asked(question),
-            UiEvent::Unasked(call) => {
-                let was_first = self.questions.front().map(|asked| asked.call) == Some(*call);
-                self.questions.retain(|asked| asked.call != *call);
-                if was_first {
-                    self.add("that question needs no answer any more");
-                    self.ask_next();
-                }
-            }
-            _ => {}
+    /// Handles an event of the engine; returns the change that it made.
+    pub(super) fn told<'e>(
+        &mut self,
+        agent: AgentId,
+        update: &'e UiEvent,
+        now: Instant,
+    ) -> LiveChange<'e> {
+        let change = self.lives.entry(agent).or_default().apply(update, now);
+        if agent == self.current {
+            self.is_said &= is_before_output(&change);
+            self.show(&change);
+        } else {
+            self.show_other(agent, &change);
         }
-        if agent != self.current {
-            return self.told_of_other(agent, update);
-        }
-        self.live.handle_event(update, now);
-        // The row of a message comes before its turn begins; a command's row comes before its
-        // output.
-        self.is_said &= match update {
-            UiEvent::Stored(row) => is_typed(row) || is_deed(row),
-            UiEvent::Printed(_)
-            | UiEvent::ShellStarted { .. }
-            | UiEvent::Received(_)
-            | UiEvent::Delivered(_) => true,
-            _ => false,
-        };
-        match update {
-            UiEvent::Text(text) => self.speak(text),
-            UiEvent::Again => {
+        change
+    }
+
+    /// Prints a change of the current agent.
+    fn show(&mut self, change: &LiveChange<'_>) {
+        match change {
+            LiveChange::Answer(text) => self.speak(text),
+            LiveChange::Restarted => {
                 self.coming.clear();
                 if std::mem::take(&mut self.is_speaking) {
                     self.add("the answer begins anew");
                 }
             }
-            UiEvent::Stored(row) | UiEvent::Settled(row) => self.stored(row),
-            UiEvent::Waiting(wait) => self.add(&format!(
+            LiveChange::Retry(wait) => self.add(&format!(
                 "waiting: {}, try {} of {} in {}",
                 wait.error,
                 wait.attempt,
                 wait.attempts,
                 duration(wait.pause)
             )),
-            UiEvent::Ended(_) => self.end_speech(),
-            UiEvent::Queued { text, .. } => self.add(&format!("queued: {}", clean_line(text))),
-            UiEvent::TakenBack { text, .. } => self.add(&format!("not sent: {}", clean_line(text))),
-            UiEvent::NotStored { text, reason, .. } => {
-                let text = beginning(text, NOT_STORED_CHARS);
-                self.add(&format!("not stored, nothing was done ({reason}): {text}"));
-            }
-            UiEvent::Printed(line) => {
+            LiveChange::Row(row) | LiveChange::Settled(row) => self.stored(row),
+            LiveChange::ShellLine(line) => {
                 self.is_printed = true;
                 self.add(line);
             }
-            UiEvent::Preview {
+            LiveChange::Question(question) => self.asked(question),
+            LiveChange::Unasked(call) => self.unasked(*call),
+            LiveChange::Ended { .. } => self.end_speech(),
+            LiveChange::Line(line) => self.line_changed(*line),
+            LiveChange::Preview {
                 output, severity, ..
             } => self.add(&in_words(&severity.signed(output))),
-            UiEvent::Notice(text) => self.add(text),
-            UiEvent::Warning(text) | UiEvent::GrantOffer(text) => {
+            LiveChange::Notice(text) => self.add(text),
+            LiveChange::Warning(text) | LiveChange::GrantOffer(text) => {
                 self.add(&format!("warning: {text}"));
             }
-            UiEvent::StoreAway(reason) => {
+            LiveChange::StoreAway(reason) => {
                 self.add(&format!("the store is away, nothing is lost: {reason}"));
             }
-            UiEvent::Next(next) => self.next(next),
-            _ => {}
+            LiveChange::Next(next) => self.next(next),
+            // The progress line reports them.
+            LiveChange::State | LiveChange::Began | LiveChange::ToolLine(_) => {}
         }
     }
 
-    fn told_of_other(&mut self, agent: AgentId, update: &UiEvent) {
+    fn line_changed(&mut self, line: LineChange<'_>) {
+        match line {
+            LineChange::Queued(text) => self.add(&format!("queued: {}", clean_line(text))),
+            LineChange::TakenBack(text) => self.add(&format!("not sent: {}", clean_line(text))),
+            LineChange::NotStored { text, reason, .. } => {
+                let text = beginning(text, NOT_STORED_CHARS);
+                self.add(&format!("not stored, nothing was done ({reason}): {text}"));
+            }
+            LineChange::Delivered
+            | LineChange::Received(_)
+            | LineChange::Unstored { .. }
+            | LineChange::Running(_) => {}
+        }
+    }
+
+    /// Prints a change of another agent.
+    fn show_other(&mut self, agent: AgentId, change: &LiveChange<'_>) {
         let name = self.name_of(agent);
-        match update {
-            UiEvent::Ended(Outcome::Completed) => self.add(&format!("agent {name}: done")),
-            UiEvent::Ended(Outcome::Failed(reason)) => {
-                self.add(&format!("agent {name}: failed: {reason}"));
+        match change {
+            LiveChange::Question(question) => self.asked(question),
+            LiveChange::Unasked(call) => self.unasked(*call),
+            LiveChange::Ended { outcome, .. } => match outcome {
+                Outcome::Completed => self.add(&format!("agent {name}: done")),
+                Outcome::Failed(reason) => self.add(&format!("agent {name}: failed: {reason}")),
+                Outcome::Interrupted(_) => {}
+            },
+            LiveChange::Warning(text) => self.add(&format!("agent {name}: warning: {text}")),
+            LiveChange::Row(row) => {
+                if row.kind.read_as() == Some(Kind::Fork) {
+                    self.wants.push(Want::ReadNames);
+                }
             }
-            UiEvent::Warning(text) => self.add(&format!("agent {name}: warning: {text}")),
-            UiEvent::Stored(row) if row.kind.read_as() == Some(Kind::Fork) => {
-                self.wants.push(Want::ReadNames);
-            }
-            _ => {}
+            LiveChange::State
+            | LiveChange::Began
+            | LiveChange::Answer(_)
+            | LiveChange::Restarted
+            | LiveChange::Retry(_)
+            | LiveChange::Settled(_)
+            | LiveChange::ToolLine(_)
+            | LiveChange::ShellLine(_)
+            | LiveChange::Line(_)
+            | LiveChange::Preview { .. }
+            | LiveChange::Notice(_)
+            | LiveChange::GrantOffer(_)
+            | LiveChange::StoreAway(_)
+            | LiveChange::Next(_) => {}
         }
     }
 
@@ -410,6 +433,15 @@ impl Talk {
         }
     }
 
+    fn unasked(&mut self, call: RowRef) {
+        let was_first = self.questions.front().map(|asked| asked.call) == Some(call);
+        self.questions.retain(|asked| asked.call != call);
+        if was_first {
+            self.add("that question needs no answer any more");
+            self.ask_next();
+        }
+    }
+
     /// Asks the first question that waits.
     fn ask_next(&mut self) {
         let Some(question) = self.questions.front().cloned() else {
@@ -439,10 +471,13 @@ impl Talk {
 
     /// Prints progress.
     pub(super) fn add_progress(&mut self, now: Instant) {
-        let Some(doing) = &self.live.turn else {
+        let Some(work) = self.lives.get(&self.current) else {
             return;
         };
-        let what = match (&doing.phase, self.live.running.first()) {
+        let Some(doing) = &work.turn else {
+            return;
+        };
+        let what = match (&doing.phase, work.running.first()) {
             _ if !self.questions.is_empty() => "waiting for your answer".to_owned(),
             (Phase::Runs, Some(running)) => {
                 let line = running.shown.lines().next().unwrap_or_default();
@@ -480,6 +515,21 @@ fn manner(own: Option<AgentId>, name_of: &dyn Fn(AgentId) -> Option<String>) -> 
         width: WIDTH,
         symbols: Symbols::Utf8,
         names: Names { own, name_of },
+    }
+}
+
+/// Returns true if the output for the user's line comes after this change.
+fn is_before_output(change: &LiveChange<'_>) -> bool {
+    match change {
+        // The row of a message comes before its turn begins; a command's row comes before its
+        // output.
+        LiveChange::Row(row) => is_typed(row) || is_deed(row),
+        LiveChange::ShellLine(_) => true,
+        LiveChange::Line(line) => matches!(
+            line,
+            LineChange::Running(_) | LineChange::Received(_) | LineChange::Delivered
+        ),
+        _ => false,
     }
 }
 

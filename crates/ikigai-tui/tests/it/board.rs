@@ -23,8 +23,9 @@ async fn family(size: (u16, u16)) -> Stage {
         stage.until(|_| true).await;
         let known =
             |name: &str| agent(&stage, name).and_then(|id| stage.driver.app.roster().get(id));
-        let is_done = known("docs").is_some_and(|docs| docs.last.contains("docs are there"));
-        let works = known("bench").is_some_and(|bench| bench.last == "Looking");
+        let is_done =
+            known("docs").is_some_and(|docs| docs.live.summary.last.contains("docs are there"));
+        let works = known("bench").is_some_and(|bench| bench.live.summary.last == "Looking");
         if is_done && works && !stage.works("docs") {
             return stage;
         }
@@ -44,7 +45,7 @@ impl Stage {
     fn works(&self, name: &str) -> bool {
         agent(self, name).is_some_and(|id| {
             let live = self.driver.app.roster().live(id);
-            live.is_some_and(ikigai_tui::app::Live::is_busy)
+            live.is_some_and(ikigai_engine::Live::is_busy)
         })
     }
 

@@ -28,7 +28,7 @@ impl Stage {
             let mut all = stage.driver.app.roster().all();
             all.any(|(_, known)| {
                 let is_it = known.branch.agent.name == name;
-                is_it && known.last.contains("are there") && !known.live.is_busy()
+                is_it && known.live.summary.last.contains("are there") && !known.live.is_busy()
             })
         };
         while !is_done(self) {

@@ -210,21 +210,21 @@ async fn of_two_equal_queued_messages_only_the_one_taken_back_goes() {
         stage
             .driver
             .app
-            .handle_event(agent, UiEvent::Queued { mail, text }, now);
+            .handle_event(agent, &UiEvent::Queued { mail, text }, now);
     }
 
     let (mail, text) = (mails[0], "same".to_owned());
     stage
         .driver
         .app
-        .handle_event(agent, UiEvent::TakenBack { mail, text }, now);
+        .handle_event(agent, &UiEvent::TakenBack { mail, text }, now);
 
     let seen = stage.text();
     assert_eq!(seen.matches("queued: same").count(), 1, "{seen}");
     stage
         .driver
         .app
-        .handle_event(agent, UiEvent::Delivered(mails[1]), now);
+        .handle_event(agent, &UiEvent::Delivered(mails[1]), now);
     assert!(!stage.text().contains("queued"));
 }
 

@@ -283,7 +283,7 @@ async fn overlays_look_as_before() {
     let (line, output) = ("/context".to_owned(), "model  demo\nused   12".to_owned());
     stage.told(
         agent,
-        UiEvent::Preview {
+        &UiEvent::Preview {
             line,
             output,
             severity: ikigai_core::words::Severity::Info,

@@ -381,7 +381,7 @@ impl Stage {
     }
 
     /// Handles an event of an agent as if the engine had sent it.
-    pub(crate) fn told(&mut self, agent: AgentId, update: UiEvent) {
+    pub(crate) fn told(&mut self, agent: AgentId, update: &UiEvent) {
         let now = self.now();
         self.driver.app.handle_event(agent, update, now);
     }
@@ -400,7 +400,7 @@ impl Stage {
         let (now, agent) = (self.now(), question.call.agent);
         self.driver
             .app
-            .handle_event(agent, UiEvent::Question(question), now);
+            .handle_event(agent, &UiEvent::Question(question), now);
     }
 
     /// Returns the number of open questions of an agent.

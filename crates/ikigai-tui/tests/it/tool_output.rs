@@ -16,16 +16,16 @@ fn begins(stage: &mut Stage, agent: AgentId, number: u64, command: &str) -> RowR
         created_at: Micros(0),
     };
     if number == 90 {
-        stage.told(agent, UiEvent::Began);
+        stage.told(agent, &UiEvent::Began);
     }
-    stage.told(agent, UiEvent::Stored(row));
-    stage.told(agent, UiEvent::Running(call));
+    stage.told(agent, &UiEvent::Stored(row));
+    stage.told(agent, &UiEvent::Running(call));
     call
 }
 
 fn prints(stage: &mut Stage, call: RowRef, text: &str) {
     let text = text.to_owned();
-    stage.told(call.agent, UiEvent::Output { call, text });
+    stage.told(call.agent, &UiEvent::Output { call, text });
 }
 
 fn lines(range: std::ops::RangeInclusive<u32>) -> String {
@@ -70,9 +70,9 @@ async fn a_line_without_end_stands_last_and_nothing_is_left_after_the_turn() {
 
     prints(&mut stage, call, "one\n");
     let line = "50 %".to_owned();
-    stage.told(agent, UiEvent::Progress { call, line });
+    stage.told(agent, &UiEvent::Progress { call, line });
     let running = stage.text();
-    stage.told(agent, UiEvent::Ended(Outcome::Completed));
+    stage.told(agent, &UiEvent::Ended(Outcome::Completed));
     let ended = stage.text();
 
     assert!(running.contains("  one\n  50 %\n"), "{running}");

@@ -1,15 +1,16 @@
 //! Display of a running turn: answer on standard output, the rest on standard error.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::io::{self, IsTerminal};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ikigai_core::data::{self, UserData};
 use ikigai_core::render::{Shown, render};
 use ikigai_core::spelling::one_line;
-use ikigai_core::{Kind, Row};
-use ikigai_engine::{Observer, UiEvent};
+use ikigai_core::{AgentId, Kind, Row};
+use ikigai_engine::{LineChange, Live, LiveChange, Observer, UiEvent};
 use ikigai_providers::RetryPause;
 use ikigai_tui::text::beginning;
 use rustix::fs::{Stat, fstat};
@@ -49,12 +50,11 @@ pub(crate) struct RunView {
     asker: Option<Arc<Asker>>,
     /// Time of the last progress line.
     progress: Option<Instant>,
-    /// True if the missing store was reported.
-    away: bool,
+    live: Live,
     /// Printed part of the current answer.
     shown: String,
-    /// Text of a restarted answer, as long as it repeats the printed part.
-    again: Option<String>,
+    /// True while a restarted answer repeats the printed part.
+    is_repeating: bool,
     /// True if the previous answer did not end its line.
     unfinished_line: bool,
     pub(crate) failure: Option<io::Error>,
@@ -66,72 +66,74 @@ impl RunView {
             json,
             asker,
             progress: None,
-            away: false,
+            live: Live::default(),
             shown: String::new(),
-            again: None,
+            is_repeating: false,
             unfinished_line: false,
             failure: None,
         }
     }
 
     pub(crate) fn show(&mut self, update: &UiEvent) {
-        match update {
-            UiEvent::Text(text) if !self.json => self.say(text),
-            UiEvent::Stored(row) => self.stored(row),
-            UiEvent::Settled(row) if self.json => self.print_json(row),
-            UiEvent::Settled(row) => self.tell(&tool_line(&render(row))),
-            UiEvent::Again => self.again = Some(String::new()),
-            UiEvent::Waiting(wait) => self.tell(&waiting(wait)),
-            // It is retried every second; one report is enough.
-            UiEvent::StoreAway(_) if std::mem::replace(&mut self.away, true) => {}
-            UiEvent::StoreAway(reason) => {
-                self.tell(&format!("⏸ {}; retrying", visible(reason)));
+        match self.live.apply(update, Instant::now()) {
+            LiveChange::Answer(text) => {
+                if !self.json {
+                    self.say(text);
+                }
             }
-            UiEvent::Question(question) => {
+            LiveChange::Restarted => self.is_repeating = true,
+            LiveChange::Retry(wait) => self.tell(&waiting(wait)),
+            LiveChange::Row(row) => self.stored(row),
+            LiveChange::Settled(row) if self.json => self.print_json(row),
+            LiveChange::Settled(row) => self.tell(&tool_line(&render(row))),
+            LiveChange::ToolLine(line) | LiveChange::ShellLine(line) => self.progress(line),
+            LiveChange::Question(question) => {
                 self.begin_line();
                 if let Some(asker) = &self.asker {
                     asker.ask(question);
                 }
             }
-            UiEvent::Unasked(call) => {
+            LiveChange::Unasked(call) => {
                 if let Some(asker) = &self.asker {
-                    asker.drop_question(*call);
+                    asker.drop_question(call);
                 }
             }
-            UiEvent::Progress { line, .. } | UiEvent::Printed(line) => self.progress(line),
-            UiEvent::Queued { text, .. } => self.tell(&format!("⋯ queued: {}", visible(text))),
-            UiEvent::TakenBack { text, .. } => self.tell(&format!("not sent: {}", visible(text))),
-            UiEvent::NotStored { text, reason, .. } => {
+            LiveChange::Line(line) => self.line_changed(line),
+            LiveChange::Notice(text) => self.tell(&visible(text)),
+            LiveChange::Warning(text) | LiveChange::GrantOffer(text) => {
+                self.tell(&format!("⚠ {}", visible(text)));
+            }
+            LiveChange::StoreAway(reason) => {
+                self.tell(&format!("⏸ {}; retrying", visible(reason)));
+            }
+            // There is no input field to fill, and no screen to leave.
+            LiveChange::State
+            | LiveChange::Began
+            | LiveChange::Ended { .. }
+            | LiveChange::Preview { .. }
+            | LiveChange::Next(_) => {}
+        }
+    }
+
+    fn line_changed(&mut self, line: LineChange<'_>) {
+        match line {
+            LineChange::Queued(text) => self.tell(&format!("⋯ queued: {}", visible(text))),
+            LineChange::TakenBack(text) => self.tell(&format!("not sent: {}", visible(text))),
+            LineChange::NotStored { text, reason, .. } => {
                 self.tell(&format!(
                     "⚠ Not saved ({}): {}",
                     visible(reason),
                     visible(&beginning(text, NOT_STORED_CHARS))
                 ));
             }
-            UiEvent::Notice(text) => self.tell(&visible(text)),
-            UiEvent::Warning(text) | UiEvent::GrantOffer(text) => {
-                self.tell(&format!("⚠ {}", visible(text)));
-            }
-            // There is no input field to fill, and no screen to leave.
-            UiEvent::Text(_)
-            | UiEvent::Thinking(_)
-            | UiEvent::Calling(_)
-            | UiEvent::Running(_)
-            | UiEvent::Output { .. }
-            | UiEvent::Began
-            | UiEvent::Ended(_)
-            | UiEvent::Delivered(_)
-            | UiEvent::Received(_)
-            | UiEvent::Unstored { .. }
-            | UiEvent::ShellStarted { .. }
-            | UiEvent::ShellEnded
-            | UiEvent::Preview { .. }
-            | UiEvent::Next(_) => {}
+            LineChange::Delivered
+            | LineChange::Received(_)
+            | LineChange::Unstored { .. }
+            | LineChange::Running(_) => {}
         }
     }
 
     fn stored(&mut self, row: &Row) {
-        self.away = false;
         if self.json {
             return self.print_json(row);
         }
@@ -139,7 +141,7 @@ impl RunView {
             Some(Kind::Assistant) => {
                 self.unfinished_line |= ends_in_a_line(&self.shown);
                 self.shown.clear();
-                self.again = None;
+                self.is_repeating = false;
             }
             Some(Kind::Command) => self.commanded(row),
             Some(Kind::User) => self.ran(row),
@@ -183,16 +185,16 @@ impl RunView {
     /// A restarted answer is not printed twice: as long as it repeats the printed part, nothing is
     /// printed; if it differs, it starts a new line.
     fn say(&mut self, text: &str) {
-        let Some(came) = &mut self.again else {
+        if !self.is_repeating {
             self.shown.push_str(text);
             return self.print_new(text);
-        };
-        came.push_str(text);
-        if self.shown.starts_with(came.as_str()) {
+        }
+        let came = self.live.text.as_str();
+        if self.shown.starts_with(came) {
             return;
         }
-        let came = std::mem::take(came);
-        self.again = None;
+        self.is_repeating = false;
+        let came = came.to_owned();
         let new = if let Some(rest) = came.strip_prefix(&self.shown) {
             rest.to_owned()
         } else {
@@ -267,27 +269,45 @@ fn is_one_output() -> bool {
 
 /// Shows children's rows as JSON, or one line per call, answer and failure.
 pub(crate) fn children(json: bool, asker: Option<Arc<Asker>>) -> Observer {
-    Arc::new(move |_, name, update| match update {
-        UiEvent::Question(question) => {
-            if let Some(asker) = &asker {
-                asker.ask(question);
+    let lives: Mutex<HashMap<AgentId, Live>> = Mutex::default();
+    Arc::new(move |agent, name, update| {
+        let mut lives = lives.lock().unwrap_or_else(PoisonError::into_inner);
+        let live = lives.entry(agent).or_default();
+        match live.apply(update, Instant::now()) {
+            LiveChange::Question(question) => {
+                if let Some(asker) = &asker {
+                    asker.ask(question);
+                }
             }
-        }
-        UiEvent::Unasked(call) => {
-            if let Some(asker) = &asker {
-                asker.drop_question(*call);
+            LiveChange::Unasked(call) => {
+                if let Some(asker) = &asker {
+                    asker.drop_question(call);
+                }
             }
-        }
-        // The turn continues and is stored, even if the output has no reader.
-        UiEvent::Stored(row) if json => drop(print_json(&json_of(row))),
-        UiEvent::Stored(row) => {
-            if let Some(line) = child_line(row) {
-                tell(&visible(&format!("  {name}  {line}")));
+            // The turn continues and is stored, even if the output has no reader.
+            LiveChange::Row(row) if json => drop(print_json(&json_of(row))),
+            LiveChange::Row(row) => {
+                if let Some(line) = child_line(row) {
+                    tell(&visible(&format!("  {name}  {line}")));
+                }
             }
+            LiveChange::Notice(text) => tell(&visible(&format!("  {name}  {text}"))),
+            LiveChange::Warning(text) => tell(&visible(&format!("  {name}  ⚠ {text}"))),
+            LiveChange::State
+            | LiveChange::Began
+            | LiveChange::Answer(_)
+            | LiveChange::Restarted
+            | LiveChange::Retry(_)
+            | LiveChange::Settled(_)
+            | LiveChange::ToolLine(_)
+            | LiveChange::ShellLine(_)
+            | LiveChange::Ended { .. }
+            | LiveChange::Line(_)
+            | LiveChange::Preview { .. }
+            | LiveChange::GrantOffer(_)
+            | LiveChange::StoreAway(_)
+            | LiveChange::Next(_) => {}
         }
-        UiEvent::Notice(text) => tell(&visible(&format!("  {name}  {text}"))),
-        UiEvent::Warning(text) => tell(&visible(&format!("  {name}  ⚠ {text}"))),
-        _ => {}
     })
 }
 
