@@ -1,9 +1,12 @@
 //! Tools by which a model forks, kills, messages, awaits and remembers agents.
 
 use ikigai_core::project::{ToolFacts, ToolSpec};
-use ikigai_tools::arguments::schema_of;
+use ikigai_tools::arguments::{
+    Aliases, MILLISECONDS, ToolArguments, convert_timeout, read, schema_of, shown,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 /// Tools by which a model controls agents and searches their logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +98,56 @@ pub(crate) struct RecallArguments {
     pub(crate) limit: Option<usize>,
 }
 
+/// Longest wait in seconds.
+pub(crate) const MOST_WAIT_SECONDS: u64 = 86_400;
+
+impl ToolArguments for ForkArguments {
+    const ALIASES: Aliases = &[
+        ("task", "prompt"),
+        ("message", "prompt"),
+        ("instructions", "prompt"),
+    ];
+}
+
+impl ToolArguments for KillArguments {
+    const ALIASES: Aliases = &[("name", "agent"), ("id", "agent"), ("target", "agent")];
+}
+
+impl ToolArguments for SendArguments {
+    const ALIASES: Aliases = &[
+        ("agent", "to"),
+        ("id", "to"),
+        ("target", "to"),
+        ("recipient", "to"),
+        ("content", "message"),
+        ("text", "message"),
+    ];
+}
+
+impl ToolArguments for WaitArguments {
+    const ALIASES: Aliases = &[
+        ("agents", "from_agents"),
+        ("agent", "from_agents"),
+        ("ids", "from_agents"),
+        ("targets", "from_agents"),
+        ("timeout_seconds", "timeout"),
+        ("timeout_ms", MILLISECONDS),
+    ];
+
+    fn convert(fields: &mut Map<String, Value>) -> Result<(), String> {
+        convert_timeout(fields, MOST_WAIT_SECONDS)
+    }
+}
+
+impl ToolArguments for RecallArguments {
+    const ALIASES: Aliases = &[
+        ("pattern", "query"),
+        ("q", "query"),
+        ("text", "query"),
+        ("count", "limit"),
+    ];
+}
+
 impl AgentTool {
     const ALL: [Self; 5] = [Self::Fork, Self::Kill, Self::Send, Self::Wait, Self::Recall];
 
@@ -155,8 +208,32 @@ impl AgentTool {
         }
     }
 
-    /// Formats a call for people.
-    pub(crate) fn shown(arguments: &str) -> String {
-        ikigai_tools::arguments::shown(arguments)
+    /// Formats a call for people, with its resolved arguments.
+    pub(crate) fn shown(self, arguments: &str) -> String {
+        let resolved = self.resolve(arguments).map(|(shown, _)| shown);
+        resolved.unwrap_or_else(|| shown(arguments))
+    }
+
+    /// Returns the remark for the model about arguments without effect.
+    pub(crate) fn remark(self, arguments: &str) -> Option<String> {
+        self.resolve(arguments).and_then(|(_, remark)| remark)
+    }
+
+    /// Returns the text for people and the remark of valid arguments.
+    fn resolve(self, arguments: &str) -> Option<(String, Option<String>)> {
+        fn parts<T: ToolArguments>(arguments: &str) -> Option<(String, Option<String>)> {
+            let call = read::<T>(arguments).ok()?;
+            Some((call.shown, call.remark))
+        }
+        match self {
+            Self::Fork => parts::<ForkArguments>(arguments),
+            Self::Kill => parts::<KillArguments>(arguments),
+            Self::Send => parts::<SendArguments>(arguments),
+            Self::Wait => parts::<WaitArguments>(arguments),
+            Self::Recall => parts::<RecallArguments>(arguments),
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,8 @@ use ikigai_core::message::{Block, Role};
 use ikigai_core::{Event, Micros, Row, RowRef};
 use ikigai_store::Agent;
 
+use crate::agent_tools::AgentTool;
+
 /// A call without a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OpenCall {
@@ -50,7 +52,16 @@ impl OpenCall {
     }
 
     /// Builds the row that closes it.
-    pub(crate) fn result(&self, came: Came, verdict: Verdict) -> Event {
+    pub(crate) fn result(&self, mut came: Came, verdict: Verdict) -> Event {
+        let tool = AgentTool::named(&self.name).filter(|_| verdict == Verdict::Ran);
+        if let Some(remark) = tool.and_then(|tool| tool.remark(&self.arguments)) {
+            let gap = if came.output.ends_with('\n') {
+                ""
+            } else {
+                "\n"
+            };
+            came.output = format!("{}{gap}[{remark}]\n", came.output);
+        }
         let data = ToolResultData {
             tool_call_id: Some(self.id.clone()),
             name: Some(self.name.clone()),

@@ -111,10 +111,9 @@ impl Toolset {
 
     /// Formats a call for people, spelled out; shortens a long one.
     pub(crate) fn shown(&self, name: &str, arguments: &str) -> Option<String> {
-        let shown = if self.agent_tool(name).is_some() {
-            AgentTool::shown(arguments)
-        } else {
-            self.prepare(name, arguments).ok()?.shown
+        let shown = match self.agent_tool(name) {
+            Some(tool) => tool.shown(arguments),
+            None => self.prepare(name, arguments).ok()?.shown,
         };
         Some(match shown.char_indices().nth(MOST_SHOWN_CHARS) {
             None => spell_out(&shown),

@@ -1,16 +1,19 @@
 //! Arguments of calls: parsed from a model's text, with advice on errors.
 
+mod tolerance;
+
 #[cfg(test)]
 mod tests;
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use thiserror::Error;
 
 use crate::files::sha256_hex;
 use crate::output::clean;
+use tolerance::{Pairs, resolve};
 
 /// Error about arguments, in words that help the model to correct them.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -44,22 +47,124 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     schema
 }
 
+/// Other names of fields: alias, then field.
+pub type Aliases = &'static [(&'static str, &'static str)];
+
+/// Arguments of a tool, with the other spellings that it accepts.
+pub trait ToolArguments: DeserializeOwned + JsonSchema {
+    /// Other names of its fields.
+    ///
+    /// Names in other cases need no alias: `filePath` is `file_path`.
+    const ALIASES: Aliases = &[];
+
+    /// Converts other shapes of the fields, after their names are resolved.
+    ///
+    /// Aliases can lead to fields that only this function knows; it removes them.
+    fn convert(_fields: &mut Map<String, Value>) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Arguments of a call, resolved once for judging, showing and running it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallArguments<T> {
+    /// Parsed values.
+    pub values: T,
+    /// All values that have an effect, for people.
+    pub shown: String,
+    /// Remark for the model about ignored fields, on one line.
+    pub remark: Option<String>,
+}
+
 /// Parses arguments. An empty text counts as no arguments.
-pub fn read<T: DeserializeOwned + JsonSchema>(text: &str) -> Result<T, BadArguments> {
+///
+/// Accepts aliases, numbers and booleans as text, and ignores unknown fields.
+pub fn read<T: ToolArguments>(text: &str) -> Result<CallArguments<T>, BadArguments> {
     let text = if text.trim().is_empty() { "{}" } else { text };
-    // Serde would also accept a list of the values in order.
-    let read = if text.trim_start().starts_with('{') {
-        serde_json::from_str(text).map_err(|error| error.to_string())
-    } else {
-        Err("this is no JSON object".to_owned())
+    let schema = schema_of::<T>();
+    let parse = || {
+        // Serde would also accept a list of the values in order.
+        if !text.trim_start().starts_with('{') {
+            return Err("this is no JSON object".to_owned());
+        }
+        let pairs: Pairs = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let mut resolved = resolve(pairs, &schema, T::ALIASES)?;
+        T::convert(&mut resolved.fields)?;
+        let remark = ignored_fields(&resolved.ignored);
+        let fields = Value::Object(resolved.fields);
+        let shown = shown_value(&fields);
+        match serde_json::from_value(fields) {
+            Ok(values) => Ok(CallArguments {
+                values,
+                shown,
+                remark,
+            }),
+            Err(error) => Err(match remark {
+                Some(remark) => format!("{error}; {remark}"),
+                None => error.to_string(),
+            }),
+        }
     };
-    read.map_err(|complaint| {
+    parse().map_err(|complaint| {
         let complaint = one_line(&complaint, MOST_COMPLAINT_CHARS);
-        let wanted = schema_of::<T>();
         BadArguments(format!(
-            "the arguments do not fit: {complaint}. They must be a JSON object that fits this schema: {wanted}"
+            "the arguments do not fit: {complaint}. They must be a JSON object that fits this schema: {schema}"
         ))
     })
+}
+
+/// Parses an object inside of arguments, such as one item of a list.
+pub fn read_item<T: ToolArguments>(item: Value) -> Result<T, String> {
+    let Value::Object(object) = item else {
+        return Err(format!(
+            "{} is no JSON object",
+            one_line(&item.to_string(), 100)
+        ));
+    };
+    let mut resolved = resolve(Pairs::from(object), &schema_of::<T>(), T::ALIASES)?;
+    T::convert(&mut resolved.fields)?;
+    serde_json::from_value(Value::Object(resolved.fields)).map_err(|error| error.to_string())
+}
+
+/// Field of a timeout in milliseconds, to which aliases lead.
+pub const MILLISECONDS: &str = "timeout_ms";
+
+/// Converts a timeout in milliseconds to whole seconds, rounded up.
+///
+/// Other programs count `timeout` in milliseconds: a round number above the longest timeout, or one
+/// far above it, is taken as such.
+pub fn convert_timeout(fields: &mut Map<String, Value>, most_seconds: u64) -> Result<(), String> {
+    if let Some(value) = fields.remove(MILLISECONDS) {
+        let text = value.as_str().and_then(|text| text.trim().parse().ok());
+        let Some(milliseconds) = value.as_u64().or(text) else {
+            return Err(format!("`{MILLISECONDS}` must be a number of milliseconds"));
+        };
+        let seconds = Value::from(milliseconds.div_ceil(1000));
+        if fields.get("timeout").is_some_and(|other| *other != seconds) {
+            return Err(format!(
+                "`timeout` and `{MILLISECONDS}` differ; give only `timeout`, in seconds"
+            ));
+        }
+        fields.insert("timeout".to_owned(), seconds);
+    } else if let Some(timeout) = fields.get("timeout").and_then(Value::as_u64)
+        && timeout > most_seconds
+        && (timeout % 1000 == 0 || timeout / 10 > most_seconds)
+        && timeout.div_ceil(1000) <= most_seconds
+    {
+        fields.insert("timeout".to_owned(), timeout.div_ceil(1000).into());
+    }
+    Ok(())
+}
+
+/// Returns the remark about fields that have no effect.
+fn ignored_fields(names: &[String]) -> Option<String> {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    let names = one_line(&quoted.join(", "), MOST_COMPLAINT_CHARS / 2);
+    match quoted.len() {
+        0 => None,
+        1 => Some(format!("ignored unknown field {names}")),
+        _ => Some(format!("ignored unknown fields {names}")),
+    }
 }
 
 /// Formats all arguments of a call, exactly: `pattern="**/*.rs" path="src"`.
@@ -67,10 +172,15 @@ pub fn read<T: DeserializeOwned + JsonSchema>(text: &str) -> Result<T, BadArgume
 /// Values are JSON, so no value can look like another argument. Arguments that are not an object
 /// are returned as they are.
 pub fn shown(arguments: &str) -> String {
-    let Ok(Value::Object(object)) = serde_json::from_str(arguments) else {
-        return arguments.trim().to_owned();
-    };
-    let pairs = object.iter().map(|(key, value)| {
+    match serde_json::from_str(arguments) {
+        Ok(value @ Value::Object(_)) => shown_value(&value),
+        _ => arguments.trim().to_owned(),
+    }
+}
+
+fn shown_value(arguments: &Value) -> String {
+    let object = arguments.as_object().into_iter().flatten();
+    let pairs = object.map(|(key, value)| {
         if is_word(key) {
             format!("{key}={value}")
         } else {

@@ -83,6 +83,25 @@ pub struct Prepared {
     pub run: Run,
 }
 
+impl Prepared {
+    /// Adds a remark about the arguments to the end of the call's output.
+    #[must_use]
+    pub(crate) fn with_remark(mut self, remark: Option<String>) -> Self {
+        let Some(remark) = remark else {
+            return self;
+        };
+        self.run = match self.run {
+            Run::Blocking(run) => {
+                Run::Blocking(Box::new(move |context| run(context).with_remark(&remark)))
+            }
+            Run::Async(run) => Run::Async(Box::new(move |context| {
+                Box::pin(async move { run(context).await.with_remark(&remark) })
+            })),
+        };
+        self
+    }
+}
+
 /// Makes the exact effect of a call as text; empty if there is none.
 ///
 /// An error is the output of a call that will fail. It may read files, so call it on a blocking

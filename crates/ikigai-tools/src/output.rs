@@ -84,6 +84,17 @@ impl Output {
         }
     }
 
+    /// Adds a remark for the model at the end.
+    #[must_use]
+    pub(crate) fn with_remark(mut self, remark: &str) -> Self {
+        if !self.body.is_empty() && !self.body.ends_with(b"\n") {
+            self.body.push(b'\n');
+        }
+        self.body
+            .extend_from_slice(format!("[{remark}]\n").as_bytes());
+        self
+    }
+
     /// Marks an output as incomplete because the call was stopped.
     #[must_use]
     pub fn cut_short(mut self) -> Self {

@@ -32,9 +32,8 @@ pub use tree::Branch;
 pub(crate) use tree::tree;
 pub(crate) use wait::{Moment, Wait, consumed_by_next};
 
-/// Default and maximum timeout of a wait.
+/// Default timeout of a wait.
 const WAIT_SECONDS: u64 = 600;
-const MOST_WAIT_SECONDS: u64 = 86_400;
 
 /// Agent that another one started and may have to wait for.
 #[derive(Clone, Copy, Debug)]
@@ -73,23 +72,23 @@ impl Family<'_> {
     ) -> Result<Dealt, EngineError> {
         let dealt = match tool {
             AgentTool::Fork => match read(&call.arguments) {
-                Ok(arguments) => self.deal_fork(arguments, call, front).await?,
+                Ok(read) => self.deal_fork(read.values, call, front).await?,
                 Err(bad) => Err(bad.0),
             },
             AgentTool::Kill => match read(&call.arguments) {
-                Ok(arguments) => self.deal_kill(arguments, call, front).await?,
+                Ok(read) => self.deal_kill(read.values, call, front).await?,
                 Err(bad) => Err(bad.0),
             },
             AgentTool::Send => match read(&call.arguments) {
-                Ok(arguments) => self.deal_send(arguments, call, front).await?,
+                Ok(read) => self.deal_send(read.values, call, front).await?,
                 Err(bad) => Err(bad.0),
             },
             AgentTool::Wait => match read(&call.arguments) {
-                Ok(arguments) => self.deal_wait(arguments, call).await?,
+                Ok(read) => self.deal_wait(read.values, call).await?,
                 Err(bad) => Err(bad.0),
             },
             AgentTool::Recall => match read(&call.arguments) {
-                Ok(arguments) => self.deal_recall(arguments, call, front).await?,
+                Ok(read) => self.deal_recall(read.values, call, front).await?,
                 Err(bad) => Err(bad.0),
             },
         };

@@ -58,25 +58,25 @@ impl Family<'_> {
         arguments: &str,
     ) -> Result<Result<AgentCall, String>, EngineError> {
         let understood = match tool {
-            AgentTool::Fork => read(arguments).map(|it: ForkArguments| AgentCall {
+            AgentTool::Fork => read::<ForkArguments>(arguments).map(|it| AgentCall {
                 class: EffectClass::Agent,
-                shown: it.prompt.clone(),
-                subject: it.prompt,
+                shown: it.values.prompt.clone(),
+                subject: it.values.prompt,
                 touches: Touches::default(),
             }),
-            AgentTool::Wait => read(arguments).map(|it: WaitArguments| {
-                let names = it.from_agents.join(" ");
+            AgentTool::Wait => read::<WaitArguments>(arguments).map(|it| {
+                let names = it.values.from_agents.join(" ");
                 AgentCall::reading(names)
             }),
             AgentTool::Recall => {
-                read(arguments).map(|it: RecallArguments| AgentCall::reading(it.query))
+                read::<RecallArguments>(arguments).map(|it| AgentCall::reading(it.values.query))
             }
             AgentTool::Kill => match read::<KillArguments>(arguments) {
-                Ok(it) => return self.kill_call(&it.agent).await,
+                Ok(it) => return self.kill_call(&it.values.agent).await,
                 Err(bad) => Err(bad),
             },
             AgentTool::Send => match read::<SendArguments>(arguments) {
-                Ok(it) => return self.send_call(&it).await,
+                Ok(it) => return self.send_call(&it.values).await,
                 Err(bad) => Err(bad),
             },
         };

@@ -7,9 +7,9 @@ use ikigai_core::data::Verdict;
 use ikigai_core::{AgentId, Event, Micros, RowRef, Seq};
 use ikigai_store::{Agent, AgentRecord, Effect, MailEffect, MailRecord, Status};
 
-use super::{Deal, Dealt, Family, MOST_WAIT_SECONDS, WAIT_SECONDS};
+use super::{Deal, Dealt, Family, WAIT_SECONDS};
 use crate::EngineError;
-use crate::agent_tools::WaitArguments;
+use crate::agent_tools::{MOST_WAIT_SECONDS, WaitArguments};
 use crate::calls::{Came, OpenCall};
 
 /// Rows read per query to check if another process's agent works.
@@ -96,8 +96,8 @@ impl Family<'_> {
         &self,
         call: &OpenCall,
     ) -> Result<Result<Wait, String>, EngineError> {
-        match ikigai_tools::arguments::read(&call.arguments) {
-            Ok(arguments) => self.wait_of(arguments, call.created_at).await,
+        match ikigai_tools::arguments::read::<WaitArguments>(&call.arguments) {
+            Ok(read) => self.wait_of(read.values, call.created_at).await,
             Err(bad) => Ok(Err(bad.0)),
         }
     }

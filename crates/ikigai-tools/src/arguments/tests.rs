@@ -2,7 +2,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{read, schema_of, shown};
+use super::{Aliases, ToolArguments, convert_timeout, read, schema_of, shown};
 
 #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -24,6 +24,10 @@ enum Mode {
     Down,
 }
 
+impl ToolArguments for Example {
+    const ALIASES: Aliases = &[("query", "pattern"), ("-n", "count")];
+}
+
 #[test]
 fn schemas_have_only_plain_words() {
     assert_eq!(
@@ -43,24 +47,33 @@ fn schemas_have_only_plain_words() {
 
 #[test]
 fn arguments_that_do_not_fit_say_what_is_wanted() {
-    let long = format!(r#"{{"pattern": "a", "{}": 1}}"#, "x".repeat(10_000));
+    let long = format!(r#"{{"{}": 1}}"#, "x".repeat(10_000));
     let table = [
         ("", "missing field `pattern`"),
         ("{}", "missing field `pattern`"),
         ("nonsense", "this is no JSON object"),
         ("{nonsense", "key must be a string"),
+        (r#"{"pattern": {}}"#, "invalid type: map, expected a string"),
         (
-            r#"{"pattern": 5}"#,
-            "invalid type: integer `5`, expected a string",
+            r#"{"patern": "a"}"#,
+            "missing field `pattern`; ignored unknown field `patern`",
         ),
-        (r#"{"pattern": "a", "path": "b"}"#, "unknown field `path`"),
+        (
+            r#"{"pattern": "a", "query": "b"}"#,
+            "`pattern` and `query` mean the same and differ; give only `pattern`",
+        ),
+        (
+            r#"{"query": "a", "query": "b"}"#,
+            "`query` is given twice, with different values",
+        ),
         (r#"{"pattern": "a", "count": -1}"#, "expected u64"),
+        (r#"{"pattern": "a", "count": "many"}"#, "expected u64"),
         (
             r#"{"pattern": "a", "mode": "left"}"#,
             "unknown variant `left`, expected `up` or `down`",
         ),
         (r#"["a"]"#, "this is no JSON object"),
-        (&long, "unknown field `xxx"),
+        (&long, "ignored unknown field `xxx"),
     ];
 
     for (text, complaint) in table {
@@ -73,16 +86,96 @@ fn arguments_that_do_not_fit_say_what_is_wanted() {
 
 #[test]
 fn a_null_is_as_good_as_nothing() {
-    let example: Example = read(r#"{"pattern": "a", "count": null}"#).unwrap();
+    let example = read::<Example>(r#"{"pattern": "a", "count": null, "other": null}"#).unwrap();
 
+    assert_eq!(example.remark, None);
     assert_eq!(
-        example,
+        example.values,
         Example {
             pattern: "a".to_owned(),
             count: None,
             mode: None
         }
     );
+}
+
+#[test]
+fn other_spellings_are_resolved_once() {
+    let table = [
+        (r#"{"query": "a"}"#, r#"pattern="a""#, None),
+        (r#"{"Query": 5}"#, r#"pattern="5""#, None),
+        (r#"{"pattern": "a", "query": "a"}"#, r#"pattern="a""#, None),
+        (
+            r#"{"pattern": "a", "-n": "7"}"#,
+            r#"count=7 pattern="a""#,
+            None,
+        ),
+        (
+            r#"{"pattern": "a", "count": 7.0}"#,
+            r#"count=7 pattern="a""#,
+            None,
+        ),
+        (
+            r#"{"pattern": "a", "mode": "Up", "description": "why"}"#,
+            r#"mode="up" pattern="a""#,
+            None,
+        ),
+        (
+            r#"{"pattern": "a", "depth": 3}"#,
+            r#"pattern="a""#,
+            Some("ignored unknown field `depth`"),
+        ),
+        (
+            r#"{"pattern": "a", "depth": 3, "two\nlines": 0}"#,
+            r#"pattern="a""#,
+            Some("ignored unknown fields `depth`, `two lines`"),
+        ),
+    ];
+
+    for (text, shown, remark) in table {
+        let call = read::<Example>(text).unwrap();
+        assert_eq!(call.shown, shown, "{text}");
+        assert_eq!(call.remark.as_deref(), remark, "{text}");
+    }
+}
+
+#[test]
+fn timeouts_may_be_in_milliseconds() {
+    let table = [
+        (json!({"timeout": 30}), Ok(json!({"timeout": 30}))),
+        (json!({"timeout": 3600}), Ok(json!({"timeout": 3600}))),
+        (json!({"timeout": 5_000}), Ok(json!({"timeout": 5}))),
+        (json!({"timeout": 120_000}), Ok(json!({"timeout": 120}))),
+        (json!({"timeout": 90_500}), Ok(json!({"timeout": 91}))),
+        // Two hours, which the tool refuses.
+        (json!({"timeout": 7_200}), Ok(json!({"timeout": 7_200}))),
+        (json!({"timeout_ms": 1500}), Ok(json!({"timeout": 2}))),
+        (json!({"timeout_ms": "90000"}), Ok(json!({"timeout": 90}))),
+        (
+            json!({"timeout_ms": 2000, "timeout": 2}),
+            Ok(json!({"timeout": 2})),
+        ),
+        (
+            json!({"timeout_ms": 2000, "timeout": 3}),
+            Err("`timeout` and `timeout_ms` differ; give only `timeout`, in seconds"),
+        ),
+        (
+            json!({"timeout_ms": "soon"}),
+            Err("`timeout_ms` must be a number of milliseconds"),
+        ),
+        // Too long in either unit, which the tool refuses.
+        (
+            json!({"timeout": 9_000_000}),
+            Ok(json!({"timeout": 9_000_000})),
+        ),
+    ];
+
+    for (fields, expected) in table {
+        let mut converted = fields.as_object().unwrap().clone();
+        let outcome = convert_timeout(&mut converted, 3600);
+        let outcome = outcome.map(|()| serde_json::Value::Object(converted));
+        assert_eq!(outcome, expected.map_err(str::to_owned), "{fields}");
+    }
 }
 
 #[test]

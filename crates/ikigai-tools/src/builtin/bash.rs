@@ -9,7 +9,9 @@ use ikigai_core::EffectClass;
 use ikigai_core::project::{FileChanges, OutputPreview, ToolFacts, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
+use crate::arguments::{Aliases, MILLISECONDS, ToolArguments};
 use crate::output::MOST_KEPT_BYTES;
 use crate::permission::pattern_for;
 use crate::process::{
@@ -35,6 +37,10 @@ const DEADLINE_SECONDS: u64 = 120;
 
 /// Longest timeout that a model can set.
 const MOST_SECONDS: u64 = 3600;
+
+/// Fields of other programs: a word for the sandbox, and the purpose of a call.
+const SANDBOX_PERMISSIONS: &str = "sandbox_permissions";
+const DESCRIPTION: &str = "description";
 
 /// Runs command lines.
 #[derive(Clone, Debug, Default)]
@@ -63,6 +69,72 @@ struct BashArguments {
     reason: Option<String>,
 }
 
+impl ToolArguments for BashArguments {
+    const ALIASES: Aliases = &[
+        ("cmd", "command"),
+        ("command_line", "command"),
+        ("script", "command"),
+        ("cwd", "workdir"),
+        ("directory", "workdir"),
+        ("working_directory", "workdir"),
+        ("timeout_seconds", "timeout"),
+        ("timeout_secs", "timeout"),
+        ("timeout_ms", MILLISECONDS),
+        ("dangerously_disable_sandbox", "unconfined"),
+        ("with_escalated_permissions", "unconfined"),
+        ("sandbox_permissions", SANDBOX_PERMISSIONS),
+        ("justification", "reason"),
+        ("description", DESCRIPTION),
+    ];
+
+    fn convert(fields: &mut Map<String, Value>) -> Result<(), String> {
+        if let Some(Value::Array(words)) = fields.get("command") {
+            let line = command_line(words)?;
+            fields.insert("command".to_owned(), line.into());
+        }
+        if let Some(permissions) = fields.remove(SANDBOX_PERMISSIONS)
+            && permissions == "require_escalated"
+        {
+            fields.insert("unconfined".to_owned(), true.into());
+        }
+        if let Some(description) = fields.remove(DESCRIPTION)
+            && fields.get("unconfined") == Some(&Value::Bool(true))
+        {
+            fields.entry("reason").or_insert(description);
+        }
+        arguments::convert_timeout(fields, MOST_SECONDS)
+    }
+}
+
+/// Returns the command line of a list of words, such as `["bash", "-lc", "ls"]`.
+fn command_line(words: &[Value]) -> Result<String, String> {
+    let words: Option<Vec<&str>> = words.iter().map(Value::as_str).collect();
+    let Some(words) = words else {
+        return Err("`command` must be a text or a list of texts".to_owned());
+    };
+    Ok(match words.as_slice() {
+        [shell, "-c" | "-lc" | "-cl" | "-ic", line] if is_shell(shell) => (*line).to_owned(),
+        words => {
+            let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+            words.join(" ")
+        }
+    })
+}
+
+fn is_shell(program: &str) -> bool {
+    let name = program.rsplit('/').next().unwrap_or(program);
+    matches!(name, "bash" | "sh" | "zsh")
+}
+
+/// Quotes a word for the shell, if it needs quotes.
+fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_@%+:,./-".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
 impl Bash {
     /// Creates the tool; its processes get this environment.
     pub fn new(environment: ChildEnvironment) -> Self {
@@ -84,7 +156,8 @@ impl Tool for Bash {
     }
 
     fn prepare(&self, text: &str, place: &Place) -> Result<Prepared, BadArguments> {
-        let arguments: BashArguments = arguments::read(text)?;
+        let call = arguments::read::<BashArguments>(text)?;
+        let arguments = call.values;
         let command = arguments.command;
         if command.trim().is_empty() {
             return Err(BadArguments("`command` is empty".to_owned()));
@@ -121,7 +194,8 @@ impl Tool for Bash {
                     carry_out(&command, workdir, deadline, &environment, context).await
                 })
             })),
-        })
+        }
+        .with_remark(call.remark))
     }
 }
 

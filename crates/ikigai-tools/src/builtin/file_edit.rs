@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::change::{self, ChangeRefusal};
 use super::text_suggestion;
-use crate::arguments::{self, BadArguments};
+use crate::arguments::{self, Aliases, BadArguments, ToolArguments};
 use crate::files::{self, FileSnapshot};
 use crate::{Place, Prepared, Tool};
 
@@ -36,6 +36,19 @@ struct FileEditArguments {
     replace_all: Option<bool>,
 }
 
+impl ToolArguments for FileEditArguments {
+    const ALIASES: Aliases = &[
+        ("path", "file_path"),
+        ("file", "file_path"),
+        ("filename", "file_path"),
+        ("filepath", "file_path"),
+        ("old_str", "old_string"),
+        ("old_text", "old_string"),
+        ("new_str", "new_string"),
+        ("new_text", "new_string"),
+    ];
+}
+
 pub(super) struct FileEdit;
 
 impl Tool for FileEdit {
@@ -52,7 +65,8 @@ impl Tool for FileEdit {
     }
 
     fn prepare(&self, text: &str, place: &Place) -> Result<Prepared, BadArguments> {
-        let arguments: FileEditArguments = arguments::read(text)?;
+        let call = arguments::read::<FileEditArguments>(text)?;
+        let arguments = call.values;
         if arguments.old_string == arguments.new_string {
             return Err(BadArguments(
                 "`old_string` and `new_string` are the same: there is nothing to change".to_owned(),
@@ -64,7 +78,8 @@ impl Tool for FileEdit {
             all: arguments.replace_all.unwrap_or_default(),
         };
         let change = move |found: &_| edit.of_file(found);
-        change::prepare(place, &arguments.file_path, Arc::new(change))
+        let prepared = change::prepare(place, &arguments.file_path, Arc::new(change))?;
+        Ok(prepared.with_remark(call.remark))
     }
 }
 

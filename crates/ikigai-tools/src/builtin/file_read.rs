@@ -9,10 +9,11 @@ use ikigai_core::EffectClass;
 use ikigai_core::project::{ToolFacts, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 
-use crate::arguments::{self, BadArguments};
+use crate::arguments::{self, Aliases, BadArguments, ToolArguments};
 use crate::files::{self, FileError, MOST_HASHED_BYTES};
 use crate::output::{MOST_SENT_BYTES, clean, visible};
 use crate::paths::Located;
@@ -48,6 +49,10 @@ const DEADLINE: Duration = Duration::from_mins(1);
 /// Prefix of a path that names a stored output.
 const BLOB: &str = "blob:";
 
+/// Fields of other programs: the last line, and a list of first and last line.
+const END_LINE: &str = "end_line";
+const VIEW_RANGE: &str = "view_range";
+
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct FileReadArguments {
@@ -68,6 +73,45 @@ struct FileReadArguments {
     column: Option<u64>,
 }
 
+impl ToolArguments for FileReadArguments {
+    const ALIASES: Aliases = &[
+        ("path", "file_path"),
+        ("file", "file_path"),
+        ("filename", "file_path"),
+        ("filepath", "file_path"),
+        ("line", "offset"),
+        ("start_line", "offset"),
+        ("end_line", END_LINE),
+        ("view_range", VIEW_RANGE),
+    ];
+
+    fn convert(fields: &mut Map<String, Value>) -> Result<(), String> {
+        let number = |value: &Value| {
+            let text = value.as_str().and_then(|text| text.trim().parse().ok());
+            value.as_u64().or(text)
+        };
+        if let Some(range) = fields.remove(VIEW_RANGE) {
+            let Some([first, last]) = range.as_array().map(Vec::as_slice) else {
+                return Err(format!("`{VIEW_RANGE}` must be a list of two line numbers"));
+            };
+            fields.insert("offset".to_owned(), number(first).into());
+            fields.insert(END_LINE.to_owned(), last.clone());
+        }
+        // Other programs count lines from 0, or mean the first one.
+        if fields.get("offset").and_then(number) == Some(0) {
+            fields.insert("offset".to_owned(), 1.into());
+        }
+        if let Some(last) = fields.remove(END_LINE) {
+            let first = fields.get("offset").and_then(number).unwrap_or(1);
+            // A last line of -1 is the end of the file.
+            if let Some(count) = number(&last).and_then(|last| (last + 1).checked_sub(first)) {
+                fields.entry("limit").or_insert(count.into());
+            }
+        }
+        Ok(())
+    }
+}
+
 pub(super) struct FileRead;
 
 impl Tool for FileRead {
@@ -83,11 +127,11 @@ impl Tool for FileRead {
     }
 
     fn prepare(&self, text: &str, place: &Place) -> Result<Prepared, BadArguments> {
-        let arguments: FileReadArguments = arguments::read(text)?;
+        let call = arguments::read::<FileReadArguments>(text)?;
+        let (arguments, shown) = (call.values, call.shown);
         let page = LineRange::of(&arguments)?;
-        let shown = arguments::shown(text);
         if let Some(hash) = arguments.file_path.strip_prefix(BLOB) {
-            return blob(hash, page, shown);
+            return Ok(blob(hash, page, shown)?.with_remark(call.remark));
         }
         let located = paths::locate(place, &arguments.file_path)?;
         let path = &located.path;
@@ -102,7 +146,8 @@ impl Tool for FileRead {
             needs: Vec::new(),
             unconfined: None,
             run: Run::Blocking(Box::new(move |context| read_file(context, &located, &page))),
-        })
+        }
+        .with_remark(call.remark))
     }
 }
 

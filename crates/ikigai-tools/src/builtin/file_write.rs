@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::change;
-use crate::arguments::{self, BadArguments};
+use crate::arguments::{self, Aliases, BadArguments, ToolArguments};
 use crate::{Place, Prepared, Tool};
 
 /// Name of the tool.
@@ -23,6 +23,18 @@ struct FileWriteArguments {
     file_path: String,
     /// The whole content of the file, with its line endings.
     content: String,
+}
+
+impl ToolArguments for FileWriteArguments {
+    const ALIASES: Aliases = &[
+        ("path", "file_path"),
+        ("file", "file_path"),
+        ("filename", "file_path"),
+        ("filepath", "file_path"),
+        ("contents", "content"),
+        ("file_text", "content"),
+        ("text", "content"),
+    ];
 }
 
 pub(super) struct FileWrite;
@@ -41,8 +53,9 @@ impl Tool for FileWrite {
     }
 
     fn prepare(&self, text: &str, place: &Place) -> Result<Prepared, BadArguments> {
-        let FileWriteArguments { file_path, content } = arguments::read(text)?;
+        let call = arguments::read(text)?;
+        let FileWriteArguments { file_path, content } = call.values;
         let change = move |_: &_| Ok(content.clone().into_bytes());
-        change::prepare(place, &file_path, Arc::new(change))
+        Ok(change::prepare(place, &file_path, Arc::new(change))?.with_remark(call.remark))
     }
 }

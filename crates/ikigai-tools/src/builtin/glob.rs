@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::walk;
 use crate::anchored_file::{MissingDirectories, open_directory};
-use crate::arguments::{self, BadArguments};
+use crate::arguments::{self, Aliases, BadArguments, ToolArguments};
 use crate::files::FileError;
 use crate::output::visible;
 use crate::paths::Located;
@@ -45,6 +45,16 @@ struct GlobArguments {
     path: Option<String>,
 }
 
+impl ToolArguments for GlobArguments {
+    const ALIASES: Aliases = &[
+        ("query", "pattern"),
+        ("glob", "pattern"),
+        ("file_path", "path"),
+        ("directory", "path"),
+        ("dir_path", "path"),
+    ];
+}
+
 pub(super) struct Glob;
 
 impl Tool for Glob {
@@ -61,7 +71,8 @@ impl Tool for Glob {
     }
 
     fn prepare(&self, text: &str, place: &Place) -> Result<Prepared, BadArguments> {
-        let arguments: GlobArguments = arguments::read(text)?;
+        let call = arguments::read::<GlobArguments>(text)?;
+        let arguments = call.values;
         let base = arguments.path.as_deref().unwrap_or(".");
         let (start, rest) = literal_start(&arguments.pattern);
         let inner = Place {
@@ -78,7 +89,7 @@ impl Tool for Glob {
         Ok(Prepared {
             class: EffectClass::Read,
             touches: Touches::reading([base.path.clone()]),
-            shown: arguments::shown(text),
+            shown: call.shown,
             pattern: literal_pattern(&subject),
             subject,
             preview: None,
@@ -86,7 +97,8 @@ impl Tool for Glob {
             needs: Vec::new(),
             unconfined: None,
             run: Run::Blocking(Box::new(move |context| find(context, &base, &matcher))),
-        })
+        }
+        .with_remark(call.remark))
     }
 }
 

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::walk;
 use crate::anchored_file::{AnchoredFile, MissingDirectories, open_directory};
-use crate::arguments::{self, BadArguments};
+use crate::arguments::{self, Aliases, BadArguments, ToolArguments};
 use crate::files::{self, FileError};
 use crate::output::{MOST_SENT_BYTES, visible};
 use crate::paths::Located;
@@ -86,6 +86,18 @@ enum Mode {
     Count,
 }
 
+impl ToolArguments for GrepArguments {
+    const ALIASES: Aliases = &[
+        ("query", "pattern"),
+        ("regex", "pattern"),
+        ("file_path", "path"),
+        ("directory", "path"),
+        ("include", "glob"),
+        ("-C", "context"),
+        ("mode", "output_mode"),
+    ];
+}
+
 pub(super) struct Grep;
 
 impl Tool for Grep {
@@ -101,7 +113,8 @@ impl Tool for Grep {
     }
 
     fn prepare(&self, text: &str, place: &Place) -> Result<Prepared, BadArguments> {
-        let arguments: GrepArguments = arguments::read(text)?;
+        let call = arguments::read::<GrepArguments>(text)?;
+        let arguments = call.values;
         let base = paths::locate(place, arguments.path.as_deref().unwrap_or("."))?;
         let search = GrepSearch {
             matcher: expression(&arguments.pattern)?,
@@ -113,7 +126,7 @@ impl Tool for Grep {
         Ok(Prepared {
             class: EffectClass::Read,
             touches: Touches::reading([base.path.clone()]),
-            shown: arguments::shown(text),
+            shown: call.shown,
             pattern: literal_pattern(&subject),
             subject,
             preview: None,
@@ -121,7 +134,8 @@ impl Tool for Grep {
             needs: Vec::new(),
             unconfined: None,
             run: Run::Blocking(Box::new(move |context| search.run(context, &base))),
-        })
+        }
+        .with_remark(call.remark))
     }
 }
 

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::arguments::{self, BadArguments};
+use crate::arguments::{self, BadArguments, ToolArguments};
 use crate::{CallContext, Need, Output, Place, Prepared, Run, Tool, Touches};
 
 /// Name of the tool.
@@ -78,6 +78,8 @@ fn text_or_number<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Option<S
     }
 }
 
+impl ToolArguments for ListArguments {}
+
 pub(super) struct List;
 
 impl Tool for List {
@@ -91,7 +93,8 @@ impl Tool for List {
     }
 
     fn prepare(&self, text: &str, _: &Place) -> Result<Prepared, BadArguments> {
-        let ListArguments { operation, item } = arguments::read(text)?;
+        let call = arguments::read(text)?;
+        let ListArguments { operation, item } = call.values;
         let item = item.unwrap_or_default();
         let needs_item = !matches!(operation, Operation::Clear | Operation::Show);
         if needs_item && item.trim().is_empty() {
@@ -105,7 +108,7 @@ impl Tool for List {
             // It changes nothing but its result.
             class: EffectClass::Read,
             touches,
-            shown: arguments::shown(text),
+            shown: call.shown,
             subject: "list".to_owned(),
             pattern: "list".to_owned(),
             preview: None,
@@ -113,7 +116,8 @@ impl Tool for List {
             needs: vec![Need::List],
             unconfined: None,
             run: Run::Blocking(Box::new(move |context| run(context, operation, &item))),
-        })
+        }
+        .with_remark(call.remark))
     }
 }
 

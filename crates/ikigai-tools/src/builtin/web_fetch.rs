@@ -13,7 +13,7 @@ use reqwest::header::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::arguments::{self, BadArguments};
+use crate::arguments::{self, Aliases, BadArguments, ToolArguments};
 use crate::permission::literal_pattern;
 use crate::web::address::{self, NetworkReach};
 use crate::web::client::{self, FetchError, Hop, WebClient, WebResponse};
@@ -72,6 +72,10 @@ struct WebFetchArguments {
     limit: Option<usize>,
 }
 
+impl ToolArguments for WebFetchArguments {
+    const ALIASES: Aliases = &[("uri", "url"), ("address", "url")];
+}
+
 impl WebFetch {
     /// Creates the tool with these limits. It opens no connection yet.
     pub fn new(limits: WebLimits) -> Self {
@@ -102,7 +106,8 @@ impl Tool for WebFetch {
     }
 
     fn prepare(&self, text: &str, _: &Place) -> Result<Prepared, BadArguments> {
-        let arguments: WebFetchArguments = arguments::read(text)?;
+        let call = arguments::read::<WebFetchArguments>(text)?;
+        let arguments = call.values;
         let url = address_of(&arguments.url)?;
         let part = TextRange {
             offset: arguments.offset.unwrap_or(0),
@@ -127,7 +132,8 @@ impl Tool for WebFetch {
             run: Run::Async(Box::new(move |context| {
                 Box::pin(async move { carry_out(&client, url, part, limits, &context).await })
             })),
-        })
+        }
+        .with_remark(call.remark))
     }
 }
 

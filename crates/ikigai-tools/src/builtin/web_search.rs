@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
-use crate::arguments::{self, BadArguments};
+use crate::arguments::{self, Aliases, BadArguments, ToolArguments};
 use crate::web::address::{self, NetworkReach};
 use crate::web::client::{self, FetchError, WebClient};
 use crate::web::markdown;
@@ -68,6 +68,15 @@ struct WebSearchArguments {
     blocked_domains: Vec<String>,
 }
 
+impl ToolArguments for WebSearchArguments {
+    const ALIASES: Aliases = &[
+        ("q", "query"),
+        ("search_query", "query"),
+        ("num_results", "count"),
+        ("limit", "count"),
+    ];
+}
+
 impl WebSearch {
     /// Creates a tool that uses this key, at [`BRAVE_URL`] or a compatible server. It opens no
     /// connection yet.
@@ -97,7 +106,8 @@ impl Tool for WebSearch {
     }
 
     fn prepare(&self, text: &str, _: &Place) -> Result<Prepared, BadArguments> {
-        let arguments: WebSearchArguments = arguments::read(text)?;
+        let call = arguments::read::<WebSearchArguments>(text)?;
+        let arguments = call.values;
         let query = arguments.query.trim().to_owned();
         if query.is_empty() {
             return Err(BadArguments("`query` is empty".to_owned()));
@@ -134,7 +144,8 @@ impl Tool for WebSearch {
             run: Run::Async(Box::new(move |context| {
                 Box::pin(async move { carry_out(&service, &wish, &context).await })
             })),
-        })
+        }
+        .with_remark(call.remark))
     }
 }
 

@@ -48,6 +48,16 @@ fn told(output: &Output) -> (&str, &str, bool, CallEnding) {
 }
 
 #[tokio::test]
+async fn ignored_fields_are_named_once_in_the_result() {
+    let arguments = serde_json::json!({"cmd": "printf one", "tty": true, "login": true});
+
+    let output = call(&arguments, None).await;
+
+    let body = std::str::from_utf8(&output.body).unwrap();
+    assert_eq!(body, "one\n[ignored unknown fields `login`, `tty`]\n");
+}
+
+#[tokio::test]
 async fn the_result_says_what_came_and_how_it_ended() {
     let cases = [
         ("echo one", "one\n", "one", true),

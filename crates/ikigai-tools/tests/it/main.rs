@@ -5,6 +5,7 @@
 )]
 
 mod bash;
+mod call_shapes;
 mod desk;
 mod editing;
 mod external;

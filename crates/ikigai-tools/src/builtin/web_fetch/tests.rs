@@ -104,7 +104,7 @@ fn arguments_that_cannot_work_are_explained() {
             "must not hold a user's name",
         ),
         (r#"{"url":"https://a.example/","limit":0}"#, "`limit` is 0"),
-        (r#"{"address":"x"}"#, "unknown field `address`"),
+        (r#"{"page":"x"}"#, "ignored unknown field `page`"),
     ];
 
     for (arguments, wanted) in table {
