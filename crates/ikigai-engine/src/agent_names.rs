@@ -7,7 +7,7 @@ use ikigai_core::render::{Names, Shown};
 use ikigai_core::{AgentId, RowRef};
 use ikigai_store::StoreError;
 
-use crate::Engine;
+use crate::EngineReader;
 
 /// Names of agents; each is read once.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ impl NameCache {
     /// Reads the names of agents that are not cached.
     pub async fn load(
         &mut self,
-        engine: &Engine,
+        engine: &EngineReader,
         agents: impl IntoIterator<Item = AgentId>,
     ) -> Result<(), StoreError> {
         for agent in agents {
@@ -37,7 +37,7 @@ impl NameCache {
     /// Formats an event for a plain terminal, as one agent sees it.
     pub async fn told(
         &mut self,
-        engine: &Engine,
+        engine: &EngineReader,
         own: AgentId,
         shown: &Shown,
     ) -> Result<String, StoreError> {
@@ -49,7 +49,7 @@ impl NameCache {
     /// Returns `#12`, or `#docs.12` if it is another agent's row.
     pub async fn row(
         &mut self,
-        engine: &Engine,
+        engine: &EngineReader,
         own: AgentId,
         row: RowRef,
     ) -> Result<String, StoreError> {

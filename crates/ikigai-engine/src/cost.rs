@@ -251,51 +251,52 @@ fn nano_of(usd: &serde_json::Number) -> Option<u64> {
     fits.then_some(whole)
 }
 
-impl EngineReader {
-    /// Returns the caps of the agent and its ancestors, the nearest first.
-    ///
-    /// Reads nothing for an agent that has neither.
-    pub(crate) async fn caps(&self, agent: &Agent) -> Result<Vec<Cap>, EngineError> {
-        let store = self.reader();
-        let mut caps = Vec::new();
-        caps.extend(cap_of(agent));
-        let mut seen = vec![agent.state.agent()];
-        let mut parent = parent_of(agent);
-        while let Some(next) = parent.filter(|next| !seen.contains(next)) {
-            seen.push(next);
-            if store.agent(next).await?.is_none() {
-                break;
-            }
-            let ancestor = Agent::restore(store, next).await?;
-            caps.extend(cap_of(&ancestor));
-            parent = parent_of(&ancestor);
+/// Returns the caps of the agent and its ancestors, the nearest first.
+///
+/// Reads nothing for an agent that has neither.
+pub(crate) async fn caps(engine: &EngineReader, agent: &Agent) -> Result<Vec<Cap>, EngineError> {
+    let store = engine.reader();
+    let mut caps = Vec::new();
+    caps.extend(cap_of(agent));
+    let mut seen = vec![agent.state.agent()];
+    let mut parent = parent_of(agent);
+    while let Some(next) = parent.filter(|next| !seen.contains(next)) {
+        seen.push(next);
+        if store.agent(next).await?.is_none() {
+            break;
         }
-        if caps.is_empty() {
-            return Ok(caps);
-        }
-        let family = FamilyTree::new(self.agents().await?);
-        for cap in &mut caps {
-            cap.spent = spent(self.reader(), family.below(cap.agent)).await?;
-        }
-        Ok(caps)
+        let ancestor = Agent::restore(store, next).await?;
+        caps.extend(cap_of(&ancestor));
+        parent = parent_of(&ancestor);
     }
+    if caps.is_empty() {
+        return Ok(caps);
+    }
+    let family = FamilyTree::new(engine.agents().await?);
+    for cap in &mut caps {
+        cap.spent = spent(engine.reader(), family.below(cap.agent)).await?;
+    }
+    Ok(caps)
+}
 
-    /// Returns the reason for refusing a request, if a cap is used up.
-    pub(crate) async fn used_up(&self, agent: &Agent) -> Result<Option<String>, EngineError> {
-        let caps = self.caps(agent).await?;
-        Ok(caps.iter().find(|cap| cap.is_used_up()).map(|cap| {
-            let whose = if cap.agent == agent.state.agent() {
-                "this agent".to_owned()
-            } else {
-                format!("`{}`", cap.name)
-            };
-            format!(
-                "the budget of {whose} and its descendants is used up: {} · /budget there sets \
-                 another or takes it off, then /retry",
-                cap.used()
-            )
-        }))
-    }
+/// Returns the reason for refusing a request, if a cap is used up.
+pub(crate) async fn used_up(
+    engine: &EngineReader,
+    agent: &Agent,
+) -> Result<Option<String>, EngineError> {
+    let caps = caps(engine, agent).await?;
+    Ok(caps.iter().find(|cap| cap.is_used_up()).map(|cap| {
+        let whose = if cap.agent == agent.state.agent() {
+            "this agent".to_owned()
+        } else {
+            format!("`{}`", cap.name)
+        };
+        format!(
+            "the budget of {whose} and its descendants is used up: {} · /budget there sets \
+             another or takes it off, then /retry",
+            cap.used()
+        )
+    }))
 }
 
 fn cap_of(agent: &Agent) -> Option<Cap> {

@@ -18,6 +18,7 @@ mod follow;
 mod frontend;
 mod grants;
 mod hub;
+mod last_turn;
 mod ledger;
 mod lifecycle;
 mod limits;

@@ -3,17 +3,16 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use ikigai_core::AgentId;
-use ikigai_core::data::KilledBy;
 use ikigai_store::{AgentEffect, AgentRecord, Effect, MailEffect, Status};
-use tokio::time::{Instant, sleep_until};
 
+use super::actions::CommandAction;
 use super::reply::Then;
 use super::{Command, CommandOption, Completes, Group, Next, Reply, Takes, Trouble, Typed};
 use crate::environment::draw_mail;
-use crate::family::{Wait, check_mail, tree};
-use crate::frontend::FrontEnd;
-use crate::{AgentJob, Engine, EngineError, Worker};
+use crate::family::{check_mail, tree};
+use crate::family_tree::FamilyTree;
+use crate::turn::CommandContext;
+use crate::{EngineError, EngineReader};
 
 /// Default timeout of `/wait`.
 const WAIT: Duration = Duration::from_mins(10);
@@ -26,8 +25,8 @@ const SHOWN_CHARS: usize = 60;
 
 pub(super) const AGENTS: Command = Command {
     help: "the tree of agents",
-    ..Command::new("agents", Group::Agents, |worker, _, _| {
-        Box::pin(async move { Ok(Reply::says(tree(&worker.ledger.engine).await?)) })
+    ..Command::new("agents", Group::Agents, |ctx, _| {
+        Box::pin(async move { Ok(Reply::says(tree(ctx.engine()).await?)) })
     })
 };
 
@@ -36,8 +35,8 @@ pub(super) const SWITCH: Command = Command {
     help: "go to another agent, or to the parent; without a name a screen lets you choose",
     takes: Takes::Words,
     completes: &[Completes::Agents],
-    ..Command::new("switch", Group::Agents, |worker, typed, _| {
-        Box::pin(switch(worker, typed))
+    ..Command::new("switch", Group::Agents, |ctx, typed| {
+        Box::pin(switch(ctx, typed))
     })
 };
 
@@ -51,8 +50,8 @@ pub(super) const SEND: Command = Command {
     takes: Takes::WordsThenText(1),
     options: &[CommandOption::Flag("--wake")],
     completes: &[Completes::Agents, Completes::Nothing],
-    ..Command::new("send", Group::Agents, |worker, typed, _| {
-        Box::pin(send(worker, typed))
+    ..Command::new("send", Group::Agents, |ctx, typed| {
+        Box::pin(send(ctx, typed))
     })
 };
 
@@ -64,8 +63,8 @@ pub(super) const WAIT_FOR: Command = Command {
     options: &[CommandOption::Value("--for")],
     completes: &[Completes::Agents],
     during: super::During::AtBreak,
-    ..Command::new("wait", Group::Agents, |worker, typed, _| {
-        Box::pin(wait(worker, typed))
+    ..Command::new("wait", Group::Agents, |ctx, typed| {
+        Box::pin(wait(ctx, typed))
     })
 };
 
@@ -74,8 +73,8 @@ pub(super) const KILL: Command = Command {
     help: "end an agent and its descendants at once; a root cannot be killed",
     takes: Takes::Words,
     completes: &[Completes::Agents],
-    ..Command::new("kill", Group::Agents, |worker, typed, front| {
-        Box::pin(kill(worker, typed, front))
+    ..Command::new("kill", Group::Agents, |ctx, typed| {
+        Box::pin(kill(ctx, typed))
     })
 };
 
@@ -84,18 +83,18 @@ pub(super) const REAP: Command = Command {
     help: "take the dead out of the navigation; their logs stay",
     takes: Takes::Words,
     completes: &[Completes::Agents],
-    ..Command::new("reap", Group::Agents, |worker, typed, _| {
-        Box::pin(reap(worker, typed))
+    ..Command::new("reap", Group::Agents, |ctx, typed| {
+        Box::pin(reap(ctx, typed))
     })
 };
 
 pub(super) const MAIL: Command = Command {
     help: "mail to this agent and what became of it",
-    ..Command::new("mail", Group::Agents, |worker, _, _| Box::pin(mail(worker)))
+    ..Command::new("mail", Group::Agents, |ctx, _| Box::pin(mail(ctx)))
 };
 
 /// Finds the agent that a user names.
-pub(super) async fn named(engine: &Engine, name: &str) -> Result<AgentRecord, Trouble> {
+pub(super) async fn named(engine: &EngineReader, name: &str) -> Result<AgentRecord, Trouble> {
     match engine.find(name).await {
         Ok(agent) => Ok(agent),
         Err(error @ (EngineError::NoSuchAgent(_) | EngineError::Ambiguous { .. })) => {
@@ -105,55 +104,50 @@ pub(super) async fn named(engine: &Engine, name: &str) -> Result<AgentRecord, Tr
     }
 }
 
-async fn switch(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
+async fn switch(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let target = match typed.one("switch")? {
         None => return Trouble::refused("name an agent, or .. for the parent"),
         Some("..") => {
-            let family = worker.family().family_tree().await?;
-            let parents = family.ancestors(worker.ledger.agent.state.agent());
+            let family = FamilyTree::new(ctx.engine().agents().await?);
+            let parents = family.ancestors(ctx.id());
             match parents.first() {
                 Some(parent) => *parent,
                 None => return Trouble::refused("this is a root: it has no parent"),
             }
         }
-        Some(name) => named(&worker.ledger.engine, name).await?.id,
+        Some(name) => named(ctx.engine(), name).await?.id,
     };
     Ok(Reply::default().then(Then::Front(Next::Switch(target))))
 }
 
-async fn send(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
+async fn send(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let wake = typed.flag("--wake");
     let Some(name) = typed.words.first() else {
         return Trouble::refused("say to whom, and what: /send docs the parser has changed");
     };
-    let to = named(&worker.ledger.engine, name).await?;
+    let to = named(ctx.engine(), name).await?;
     let text = typed.text.as_deref().unwrap_or_default();
     if let Err(error) = check_mail(&to, text) {
         return Trouble::refused(error.to_string());
     }
-    worker.ledger.engine.check_message_to(to.id, text).await?;
+    ctx.engine().check_message_to(to.id, text).await?;
     // From the user, not from the agent where it was typed.
     let effect = Effect::Mail(MailEffect::Send {
-        mail: draw_mail(&*worker.ledger.engine.environment),
+        mail: draw_mail(&*ctx.engine().environment),
         to: to.id,
         from: None,
         text: text.to_owned(),
-        at: worker.ledger.engine.environment.now(),
+        at: ctx.engine().environment.now(),
     });
     let mut reply = Reply::says(format!("✉ {}: {}", to.name, shortened(text)));
     reply.effects.push(effect);
     if wake {
-        reply = reply.then(Then::Later(Box::new(move |worker, _| {
-            Box::pin(async move {
-                crate::turn::start_other(worker, &to, AgentJob::Mail).await?;
-                Ok(format!("{} reads it", to.name))
-            })
-        })));
+        reply = reply.later(CommandAction::Wake(to));
     }
     Ok(reply)
 }
 
-async fn wait(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
+async fn wait(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let mut patience = WAIT;
     let mut of: Vec<AgentRecord> = Vec::new();
     let mut given = typed.value("--for");
@@ -162,7 +156,7 @@ async fn wait(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
         if of.is_empty() && is_number {
             given = given.or(Some(word));
         } else {
-            of.push(named(&worker.ledger.engine, word).await?);
+            of.push(named(ctx.engine(), word).await?);
         }
     }
     if let Some(given) = given {
@@ -172,7 +166,7 @@ async fn wait(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
         };
     }
     if of.is_empty() {
-        of = working_children(worker).await?;
+        of = working_children(ctx).await?;
     }
     if of.is_empty() {
         return Trouble::refused("no child of this agent works");
@@ -180,38 +174,7 @@ async fn wait(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     let names: Vec<_> = of.iter().map(|agent| agent.name.clone()).collect();
     let ids: Vec<_> = of.iter().map(|agent| agent.id).collect();
     let reply = Reply::says(format!("waiting for {}", names.join(", ")));
-    Ok(reply.then(Then::Later(Box::new(move |worker, front| {
-        Box::pin(watch_agents(worker, ids, patience, front))
-    }))))
-}
-
-/// Waits until these agents are idle, and reports the state of each.
-async fn watch_agents(
-    worker: &mut Worker,
-    of: Vec<AgentId>,
-    patience: Duration,
-    front: &mut FrontEnd<'_>,
-) -> Result<String, Trouble> {
-    let engine = worker.ledger.engine.clone();
-    let wait = Wait::starting(engine.environment.now(), patience, of);
-    let until = Instant::now() + patience;
-    let mut changes = engine.hub.changes(&engine.store);
-    loop {
-        changes.mark_unchanged();
-        let watched = worker.family().watched(&wait).await?;
-        if !watched.some_work || Instant::now() >= until {
-            return Ok(watched.report);
-        }
-        tokio::select! {
-            biased;
-            request = front.next() => if let Some(stop) = worker.heed(request, front).await? {
-                let told = format!("{}\nthe wait was ended; nobody was killed", watched.report);
-                return Err(Trouble::Stopped(stop, told));
-            },
-            _ = changes.changed() => {}
-            () = sleep_until(until) => {}
-        }
-    }
+    Ok(reply.later(CommandAction::Wait(ids, patience)))
 }
 
 /// Parses seconds, or a number with its unit.
@@ -227,63 +190,34 @@ fn duration_of(text: &str) -> Option<Duration> {
     Some(Duration::from_secs(seconds.min(LONGEST_WAIT_SECONDS)))
 }
 
-async fn working_children(worker: &Worker) -> Result<Vec<AgentRecord>, EngineError> {
-    let own = worker.ledger.agent.state.agent();
+async fn working_children(ctx: &CommandContext<'_>) -> Result<Vec<AgentRecord>, EngineError> {
+    let own = ctx.id();
     let mut working = Vec::new();
-    for agent in worker.ledger.engine.agents().await? {
+    for agent in ctx.engine().agents().await? {
         let is_child = agent.parent == Some(own) && agent.status == Status::Running;
-        if is_child && worker.ledger.engine.works(agent.id).await? {
+        if is_child && ctx.engine().works(agent.id).await? {
             working.push(agent);
         }
     }
     Ok(working)
 }
 
-async fn kill(
-    worker: &mut Worker,
-    typed: &Typed,
-    front: &mut FrontEnd<'_>,
-) -> Result<Reply, Trouble> {
-    let own = worker.ledger.agent.state.agent();
+async fn kill(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let target = match typed.one("kill")? {
-        Some(name) => named(&worker.ledger.engine, name).await?,
-        None => match worker.ledger.engine.store.agent(own).await? {
+        Some(name) => named(ctx.engine(), name).await?,
+        None => match ctx.engine().store.agent(ctx.id()).await? {
             Some(agent) => agent,
             None => return Trouble::refused("this agent is not in the store"),
         },
     };
-    match worker
-        .family()
-        .kill(&target, KilledBy::User, Vec::new(), None)
-        .await
-    {
-        Ok((rows, killed)) => {
-            front.told(rows);
-            let below = killed.len() - 1;
-            let with = match below {
-                0 => String::new(),
-                1 => " and its child".to_owned(),
-                below => format!(" and its {below} descendants"),
-            };
-            let reply = Reply::says(format!("✗ killed {}{with}", target.name));
-            let parent = target.parent.filter(|_| killed.contains(&own));
-            Ok(match parent {
-                Some(parent) => reply.then(Then::Front(Next::Switch(parent))),
-                None => reply,
-            })
-        }
-        Err(error @ (EngineError::KillsRoot(_) | EngineError::Dead(_))) => {
-            Trouble::refused(error.to_string())
-        }
-        Err(error) => Err(error.into()),
-    }
+    Ok(Reply::of(CommandAction::Kill(target)))
 }
 
-async fn reap(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
+async fn reap(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let dead = if let Some(name) = typed.one("reap")? {
-        vec![named(&worker.ledger.engine, name).await?]
+        vec![named(ctx.engine(), name).await?]
     } else {
-        let mut agents = worker.ledger.engine.agents().await?;
+        let mut agents = ctx.engine().agents().await?;
         agents.retain(|agent| agent.status == Status::Dead);
         agents
     };
@@ -293,7 +227,7 @@ async fn reap(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     if dead.is_empty() {
         return Trouble::refused("nobody is dead");
     }
-    let mut reply = Reply::says(reaped(worker, &dead).await?);
+    let mut reply = Reply::says(reaped(ctx, &dead).await?);
     reply.effects = dead
         .iter()
         .map(|agent| {
@@ -307,8 +241,8 @@ async fn reap(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
 }
 
 /// Reports reaped agents, by the directories of their sessions.
-async fn reaped(worker: &Worker, dead: &[AgentRecord]) -> Result<String, EngineError> {
-    let sessions = worker.ledger.engine.sessions().await?;
+async fn reaped(ctx: &CommandContext<'_>, dead: &[AgentRecord]) -> Result<String, EngineError> {
+    let sessions = ctx.engine().sessions().await?;
     let mut lines = Vec::new();
     for session in &sessions {
         let members = dead.iter().filter(|agent| agent.session == session.id);
@@ -327,15 +261,15 @@ async fn reaped(worker: &Worker, dead: &[AgentRecord]) -> Result<String, EngineE
     Ok(lines.join("\n"))
 }
 
-async fn mail(worker: &mut Worker) -> Result<Reply, Trouble> {
-    let own = worker.ledger.agent.state.agent();
-    let mail = worker.ledger.engine.store.mail(own).await?;
+async fn mail(ctx: &mut CommandContext<'_>) -> Result<Reply, Trouble> {
+    let own = ctx.id();
+    let mail = ctx.engine().store.mail(own).await?;
     let mut output = String::new();
     for mail in mail {
         let sender = match mail.from {
             None => "you".to_owned(),
             Some(from) => {
-                let agent = worker.ledger.engine.store.agent(from).await?;
+                let agent = ctx.engine().store.agent(from).await?;
                 agent.map_or_else(|| from.to_string(), |agent| agent.name)
             }
         };

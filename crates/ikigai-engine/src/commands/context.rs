@@ -3,11 +3,12 @@
 use ikigai_core::data::SystemOrigin;
 use ikigai_core::settings::Pin;
 use ikigai_core::{Event, Settings};
-use ikigai_tools::{Place, paths};
+use ikigai_store::blobs;
+use ikigai_tools::paths;
 
 use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed};
-use crate::Worker;
 use crate::documents::{Document, size};
+use crate::turn::CommandContext;
 
 pub(super) const PIN: Command = Command {
     arguments: "[PATH | -PATH]",
@@ -20,8 +21,8 @@ pub(super) const PIN: Command = Command {
     takes: Takes::WordsThenText(0),
     completes: &[Completes::Paths],
     shows: Shows::OverlayWithoutArguments,
-    ..Command::new("pin", Group::Context, |worker, typed, _| {
-        Box::pin(pin(worker, typed))
+    ..Command::new("pin", Group::Context, |ctx, typed| {
+        Box::pin(pin(ctx, typed))
     })
 };
 
@@ -30,10 +31,10 @@ pub(super) const UNPIN: Command = Command {
     help: "a document is sent no longer",
     takes: Takes::WordsThenText(0),
     completes: &[Completes::Pins],
-    ..Command::new("unpin", Group::Context, |worker, typed, _| {
+    ..Command::new("unpin", Group::Context, |ctx, typed| {
         Box::pin(async move {
             match typed.text.as_deref() {
-                Some(path) => unpin(worker, path),
+                Some(path) => unpin(ctx, path),
                 None => Trouble::refused("/unpin PATH · /pin lists them"),
             }
         })
@@ -46,13 +47,13 @@ pub(super) const SYSTEM: Command = Command {
     examples: &[("/system Answer in one line.", "from the next request on")],
     takes: Takes::WordsThenText(0),
     shows: Shows::OverlayWithoutArguments,
-    ..Command::new("system", Group::Context, |worker, typed, _| {
-        Box::pin(async move { Ok(system(worker, typed)) })
+    ..Command::new("system", Group::Context, |ctx, typed| {
+        Box::pin(async move { Ok(system(ctx, typed)) })
     })
 };
 
-fn system(worker: &Worker, typed: &Typed) -> Reply {
-    let now = worker.ledger.agent.state.system().unwrap_or_default();
+fn system(ctx: &CommandContext<'_>, typed: &Typed) -> Reply {
+    let now = ctx.agent().state.system().unwrap_or_default();
     match typed.text.as_deref() {
         None if now.is_empty() => Reply::says("there is no system prompt · /system TEXT sets one"),
         None => Reply::says(now),
@@ -63,19 +64,19 @@ fn system(worker: &Worker, typed: &Typed) -> Reply {
     }
 }
 
-async fn pin(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
+async fn pin(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let Some(text) = typed.text.as_deref() else {
-        return Ok(Reply::says(list(worker)));
+        return Ok(Reply::says(list(ctx)));
     };
     if let Some(path) = text.strip_prefix('-') {
-        return unpin(worker, path.trim_start());
+        return unpin(ctx, path.trim_start());
     }
-    let place = place_of(worker);
-    let document = Document::read(&worker.ledger.engine, &place, text).await?;
-    let mut pins = worker.ledger.settings().pins.clone().unwrap_or_default();
+    let place = ctx.place();
+    let document = Document::read(ctx.engine(), &place, text).await?;
+    let mut pins = ctx.settings().pins.clone().unwrap_or_default();
     let path = document.path.to_string_lossy().into_owned();
     let name = paths::shown(&place, &document.path);
-    let hash = worker.ledger.try_put_blob(&document.bytes).await?;
+    let hash = blobs::hash_of(&document.bytes).to_string();
     let is_it = |pin: &&mut Pin| pin.path.as_deref() == Some(path.as_str());
     let word = if let Some(known) = pins.iter_mut().find(is_it) {
         known.hash = Some(hash);
@@ -89,15 +90,18 @@ async fn pin(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     };
     let size = size(document.bytes.len());
     let output = format!("{word}: {name} · {size} · sent after the system prompt · /unpin {name}");
-    Ok(Reply::sets(&of(pins), output))
+    Ok(Reply {
+        blobs: vec![document.bytes],
+        ..Reply::sets(&of(pins), output)
+    })
 }
 
-fn unpin(worker: &Worker, text: &str) -> Result<Reply, Trouble> {
-    let place = place_of(worker);
+fn unpin(ctx: &CommandContext<'_>, text: &str) -> Result<Reply, Trouble> {
+    let place = ctx.place();
     let resolved = paths::resolve(&place, text);
     let located = paths::locate(&place, text);
     let located = located.map_or_else(|_| resolved.clone(), |found| found.path);
-    let mut pins = worker.ledger.settings().pins.clone().unwrap_or_default();
+    let mut pins = ctx.settings().pins.clone().unwrap_or_default();
     let before = pins.len();
     pins.retain(|pin| {
         let path = pin.path.as_deref().map(std::path::Path::new);
@@ -120,9 +124,9 @@ fn of(pins: Vec<Pin>) -> Settings {
     }
 }
 
-fn list(worker: &Worker) -> String {
-    let place = place_of(worker);
-    let pins = worker.ledger.settings().pins.as_deref().unwrap_or_default();
+fn list(ctx: &CommandContext<'_>) -> String {
+    let place = ctx.place();
+    let pins = ctx.settings().pins.as_deref().unwrap_or_default();
     let lines: Vec<_> = pins
         .iter()
         .map(|pin| {
@@ -138,12 +142,5 @@ fn list(worker: &Worker) -> String {
         "nothing is pinned · /pin PATH".to_owned()
     } else {
         lines.join("\n")
-    }
-}
-
-pub(super) fn place_of(worker: &Worker) -> Place {
-    Place {
-        workdir: worker.ledger.workdir(),
-        hidden: worker.ledger.engine.safety.hidden.clone(),
     }
 }

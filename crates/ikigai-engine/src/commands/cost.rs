@@ -7,9 +7,10 @@ use ikigai_core::settings::Spend;
 use serde_json::{Map, Number, Value};
 
 use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed};
-use crate::cost::CostBy;
+use crate::EngineError;
+use crate::cost::{self, CostBy};
 use crate::figures::{NANO_USD, amounts, dollars, read_dollars, read_tokens, tokens};
-use crate::{EngineError, Worker};
+use crate::turn::CommandContext;
 
 pub(super) const COST: Command = Command {
     arguments: "[model | day]",
@@ -18,8 +19,8 @@ pub(super) const COST: Command = Command {
     takes: Takes::Words,
     completes: &[Completes::Words(&["model", "day"])],
     shows: Shows::Overlay,
-    ..Command::new("cost", Group::Session, |worker, typed, _| {
-        Box::pin(cost(worker, typed))
+    ..Command::new("cost", Group::Session, |ctx, typed| {
+        Box::pin(cost(ctx, typed))
     })
 };
 
@@ -35,21 +36,21 @@ pub(super) const BUDGET: Command = Command {
     takes: Takes::Words,
     completes: &[Completes::Words(&["off"])],
     shows: Shows::OverlayWithoutArguments,
-    ..Command::new("budget", Group::Session, |worker, typed, _| {
-        Box::pin(budget(worker, typed))
+    ..Command::new("budget", Group::Session, |ctx, typed| {
+        Box::pin(budget(ctx, typed))
     })
 };
 
-async fn cost(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
-    let own = worker.ledger.agent.state.agent();
+async fn cost(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
+    let own = ctx.id();
     let by = match typed.one("cost")? {
-        None => return Ok(Reply::says(together(worker).await?)),
+        None => return Ok(Reply::says(together(ctx).await?)),
         Some("model") => CostBy::Model,
         Some("day") => CostBy::Day,
         Some(other) => return Trouble::refused(format!("/cost [model | day], not `{other}`")),
     };
-    let family = worker.ledger.engine.family_of(own).await?;
-    let shares = worker.ledger.engine.cost_shares(&family, by).await?;
+    let family = ctx.engine().family_of(own).await?;
+    let shares = ctx.engine().cost_shares(&family, by).await?;
     let widest = shares.iter().map(|share| share.name.chars().count()).max();
     let lines: Vec<_> = shares
         .iter()
@@ -66,9 +67,9 @@ async fn cost(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     Ok(Reply::says(lines.join("\n")))
 }
 
-async fn together(worker: &Worker) -> Result<String, EngineError> {
-    let own = worker.ledger.agent.state.agent();
-    let costs = worker.ledger.engine.costs().await?;
+async fn together(ctx: &CommandContext<'_>) -> Result<String, EngineError> {
+    let own = ctx.id();
+    let costs = ctx.engine().costs().await?;
     let Some(cost) = costs.iter().find(|cost| cost.agent.id == own) else {
         return Ok("nothing was asked yet".to_owned());
     };
@@ -80,15 +81,15 @@ async fn together(worker: &Worker) -> Result<String, EngineError> {
         };
         let _ = write!(text, "\n{with}: {}", amounts(&cost.family));
     }
-    text.push_str(&caps(worker).await?);
+    text.push_str(&caps(ctx).await?);
     Ok(text)
 }
 
 /// Returns the lines about the caps of the agent, one each.
-async fn caps(worker: &Worker) -> Result<String, EngineError> {
-    let own = worker.ledger.agent.state.agent();
+async fn caps(ctx: &CommandContext<'_>) -> Result<String, EngineError> {
+    let own = ctx.id();
     let mut lines = String::new();
-    for cap in worker.caps().await? {
+    for cap in cost::caps(ctx.engine(), ctx.agent()).await? {
         let whose = if cap.agent == own {
             "budget".to_owned()
         } else {
@@ -105,9 +106,9 @@ async fn caps(worker: &Worker) -> Result<String, EngineError> {
 /// Smallest number without a unit that means tokens; below it, it may be dollars.
 const LEAST_TOKENS: f64 = 1000.0;
 
-async fn budget(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
+async fn budget(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let Some(amount) = typed.one("budget")? else {
-        let caps = caps(worker).await?;
+        let caps = caps(ctx).await?;
         return Ok(Reply::says(match caps.trim_start() {
             "" => "there is no budget · /budget $5 or /budget 200k sets one",
             caps => caps,
@@ -153,8 +154,8 @@ async fn budget(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
         }
     };
     let mut output = format!("this agent and its descendants may cost {shown}");
-    let costs = worker.ledger.engine.costs().await?;
-    let own = worker.ledger.agent.state.agent();
+    let costs = ctx.engine().costs().await?;
+    let own = ctx.id();
     if let Some(cost) = costs.iter().find(|cost| cost.agent.id == own) {
         let _ = write!(output, " · so far {}", amounts(&cost.family));
         if spend.usd.is_some() && cost.family.cost_nano_usd.is_none() && cost.family.tokens() > 0 {

@@ -134,18 +134,15 @@ fn during(line: &str) -> Option<During> {
 }
 
 /// Runs a read-only command without storing its output; none for other lines.
-pub(crate) async fn preview(
-    worker: &mut Worker,
-    line: &str,
-    front: &mut FrontEnd<'_>,
-) -> Result<Option<Reply>, EngineError> {
+pub(crate) async fn preview(worker: &mut Worker, line: &str) -> Result<Option<Reply>, EngineError> {
     let Line::Command(command, rest) = parse(line) else {
         return Ok(None);
     };
     if !command.only_shows(rest) {
         return Ok(None);
     }
-    reply(worker, command, rest, front).await.map(Some)
+    let answered = answer(worker, command, rest).await;
+    answered.or_else(warning).map(Some)
 }
 
 /// Sends the output of a read-only command to the front end; ignores other lines.
@@ -154,7 +151,7 @@ pub(crate) async fn show_preview(
     line: String,
     front: &mut FrontEnd<'_>,
 ) -> Result<(), EngineError> {
-    if let Some(reply) = preview(worker, &line, front).await? {
+    if let Some(reply) = preview(worker, &line).await? {
         front.tell(UiEvent::Preview {
             line,
             output: reply.output,
@@ -226,8 +223,8 @@ pub(crate) async fn follow(
             Ok(ChainOutcome::Done)
         }
         Then::Later(later) => {
-            let (reply, followed) = match later(worker, front).await {
-                Ok(output) => (Reply::says(output), ChainOutcome::Done),
+            let (reply, followed) = match Box::pin(later.run(worker, front)).await {
+                Ok(reply) => (reply, ChainOutcome::Done),
                 Err(Trouble::Stopped(stop, told)) => {
                     // An exit also stops all later work; an interrupt only ends this command.
                     if stop != Stop::Interrupt(Cause::User) {
@@ -339,10 +336,7 @@ async fn shell(
     Ok(Carried {
         warned,
         stopped,
-        row: RowRef::new(
-            worker.ledger.agent.state.agent(),
-            worker.ledger.agent.state.head(),
-        ),
+        row: worker.newest(),
         then: Then::Nothing,
     })
 }
@@ -364,6 +358,9 @@ async fn store_reply(
         .set
         .as_ref()
         .is_some_and(|set| set.contains_key("approve"));
+    for blob in reply.blobs {
+        worker.ledger.try_put_blob(&blob).await?;
+    }
     let output = Some(reply.output);
     let mut events = reply.events;
     events.push(Event::Command { output, data });
@@ -376,11 +373,7 @@ async fn store_reply(
         worker.ledger.approve = None;
     }
     front.told(rows);
-    let row = RowRef::new(
-        worker.ledger.agent.state.agent(),
-        worker.ledger.agent.state.head(),
-    );
-    Ok((row, reply.then))
+    Ok((worker.newest(), reply.then))
 }
 
 /// Runs a command; trouble becomes a warning.
@@ -390,15 +383,25 @@ async fn reply(
     rest: &str,
     front: &mut FrontEnd<'_>,
 ) -> Result<Reply, EngineError> {
-    let typed = match Typed::read(command, rest) {
-        Ok(typed) => typed,
-        Err(reason) => {
-            return Ok(Reply::warns(format!("{reason} · {}", command.usage())));
-        }
+    let answered = match answer(worker, command, rest).await {
+        Ok(Reply {
+            first: Some(action),
+            ..
+        }) => Box::pin(action.run(worker, front)).await,
+        answered => answered,
     };
-    match (command.handler)(worker, &typed, front).await {
-        Ok(reply) => Ok(reply),
-        Err(trouble) => warning(trouble),
+    answered.or_else(warning)
+}
+
+/// Runs the handler of a command, which stores nothing.
+async fn answer(
+    worker: &mut Worker,
+    command: &'static Command,
+    rest: &str,
+) -> Result<Reply, Trouble> {
+    match Typed::read(command, rest) {
+        Ok(typed) => (command.handler)(&mut worker.command_context(), &typed).await,
+        Err(reason) => Trouble::refused(format!("{reason} · {}", command.usage())),
     }
 }
 

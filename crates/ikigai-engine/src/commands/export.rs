@@ -5,11 +5,11 @@ use std::io::{BufWriter, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use ikigai_tools::{Place, paths};
+use ikigai_tools::paths;
 
 use super::{Command, Completes, During, Group, Reply, Takes, Trouble, Typed};
-use crate::Worker;
 use crate::export::{ExportError, Format, Whose};
+use crate::turn::CommandContext;
 
 pub(super) const EXPORT: Command = Command {
     arguments: "[md | html | json] [PATH]",
@@ -28,12 +28,12 @@ pub(super) const EXPORT: Command = Command {
     takes: Takes::Words,
     completes: &[Completes::Words(&Format::WORDS), Completes::Paths],
     during: During::AtBreak,
-    ..Command::new("export", Group::Session, |worker, typed, _| {
-        Box::pin(export(worker, typed))
+    ..Command::new("export", Group::Session, |ctx, typed| {
+        Box::pin(export(ctx, typed))
     })
 };
 
-async fn export(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
+async fn export(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let named = |word: &String| Format::named(word);
     let (format, path) = match typed.words.as_slice() {
         [] => (None, None),
@@ -48,13 +48,9 @@ async fn export(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     let ending = path.and_then(|path| Path::new(path).extension()?.to_str());
     let format = format.or_else(|| Format::named(ending?));
     let format = format.unwrap_or(Format::Html);
-    let name = worker.ledger.settings().name.as_deref().unwrap_or("agent");
+    let name = ctx.settings().name.as_deref().unwrap_or("agent");
     let file = path.map_or_else(|| format!("{name}.{}", format.ending()), String::clone);
-    let place = Place {
-        workdir: worker.ledger.workdir(),
-        hidden: worker.ledger.engine.safety.hidden.clone(),
-    };
-    let path = paths::resolve(&place, &file);
+    let path = paths::resolve(&ctx.place(), &file);
     let shown = path.display();
     // Conversations are private to their owner, as the store is.
     let mut options = OpenOptions::new();
@@ -68,9 +64,9 @@ async fn export(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     };
     let mut out = BufWriter::new(opened);
     let mut rows = 0;
-    let whose = Whose::Agent(worker.ledger.agent.state.agent());
-    let engine = worker.ledger.engine.clone();
-    let written = engine
+    let whose = Whose::Agent(ctx.id());
+    let written = ctx
+        .engine()
         .export(whose, format, &mut out, &mut |done, _| rows = done)
         .await;
     match written {

@@ -5,15 +5,15 @@ use ikigai_core::data::ForkContext;
 use ikigai_core::names::is_valid_name;
 use ikigai_store::{Agent, AgentRecord};
 
+use super::actions::CommandAction;
 use super::agents::shortened;
-use super::reply::Then;
 use super::rows::row_of;
 use super::time::find_mark;
-use super::{Command, CommandOption, Group, Line, Next, Reply, Takes, Trouble, Typed, parse};
+use super::{Command, CommandOption, Group, Line, Reply, Takes, Trouble, Typed, parse};
 use crate::family::ForkWish;
-use crate::frontend::FrontEnd;
 use crate::ledger::{Ledger, Starter};
-use crate::{Engine, EngineError, Worker};
+use crate::turn::CommandContext;
+use crate::{Engine, EngineError, EngineReader};
 
 pub(super) const FORK: Command = Command {
     arguments: "[--fresh] [--model M[/L]] [--name N] [--at #id|label] [--go] [prompt …]",
@@ -38,8 +38,8 @@ pub(super) const FORK: Command = Command {
         CommandOption::Value("--name"),
         CommandOption::Value("--at"),
     ],
-    ..Command::new("fork", Group::Agents, |worker, typed, front| {
-        Box::pin(fork(worker, typed, front))
+    ..Command::new("fork", Group::Agents, |ctx, typed| {
+        Box::pin(fork(ctx, typed))
     })
 };
 
@@ -67,31 +67,11 @@ impl From<&Typed> for ForkLine {
     }
 }
 
-async fn fork(
-    worker: &mut Worker,
-    typed: &Typed,
-    front: &mut FrontEnd<'_>,
-) -> Result<Reply, Trouble> {
+async fn fork(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let line = ForkLine::from(typed);
-    let mut output = String::new();
-    let mut last = None;
-    for wish in wishes(&worker.ledger.engine, &mut worker.ledger.agent, &line).await? {
-        let (forked, rows) = match worker.family().fork(&wish, |_| Vec::new(), None).await {
-            Ok(forked) => forked,
-            Err(error) => return Err(no_room(error, &output)),
-        };
-        front.told(rows);
-        output.push_str(&told(&forked.name, &wish));
-        if wish.prompt.is_some() {
-            worker.family().start_child(forked.id).await?;
-        }
-        last = Some((forked.id, wish.prompt.is_none()));
-    }
-    let reply = Reply::says(output.trim_end());
-    Ok(match last {
-        Some((child, idle)) if idle || line.go => reply.then(Then::Front(Next::Switch(child))),
-        _ => reply,
-    })
+    let (engine, agent) = ctx.reading();
+    let wishes = wishes(engine, agent, &line).await?;
+    Ok(Reply::of(CommandAction::Fork(wishes, line.go)))
 }
 
 /// Children of an agent that another process holds, made by a `/fork` line.
@@ -155,7 +135,7 @@ async fn fork_typed(
 
 /// Returns the options of the forks in a line, one for each child.
 async fn wishes(
-    engine: &Engine,
+    engine: &EngineReader,
     agent: &mut Agent,
     line: &ForkLine,
 ) -> Result<Vec<ForkWish>, Trouble> {
@@ -201,7 +181,11 @@ async fn wishes(
 }
 
 /// Returns the row of a mark's label or `#id`.
-async fn place_of(engine: &Engine, agent: &mut Agent, place: &str) -> Result<RowRef, Trouble> {
+async fn place_of(
+    engine: &EngineReader,
+    agent: &mut Agent,
+    place: &str,
+) -> Result<RowRef, Trouble> {
     if place.starts_with('#') {
         return Ok(row_of(engine, agent, place).await?.at);
     }
@@ -211,13 +195,13 @@ async fn place_of(engine: &Engine, agent: &mut Agent, place: &str) -> Result<Row
     }
 }
 
-fn told(name: &str, wish: &ForkWish) -> String {
+pub(super) fn told(name: &str, wish: &ForkWish) -> String {
     let words = wish.prompt.as_deref().unwrap_or("waits for you");
     format!("├ {name} · {}\n", shortened(words))
 }
 
 /// Builds the error for a fork beyond a limit, after earlier children.
-fn no_room(error: EngineError, made: &str) -> Trouble {
+pub(super) fn no_room(error: EngineError, made: &str) -> Trouble {
     match error {
         EngineError::TooDeep(_)
         | EngineError::TooManyChildren(_)

@@ -16,7 +16,7 @@ pub(super) const HELP: Command = Command {
     takes: Takes::Words,
     completes: &[Completes::Commands],
     shows: Shows::Overlay,
-    ..Command::new("help", Group::Session, |_, typed, _| {
+    ..Command::new("help", Group::Session, |_, typed| {
         Box::pin(async move { help(typed) })
     })
 };
@@ -24,7 +24,7 @@ pub(super) const HELP: Command = Command {
 pub(super) const QUIT: Command = Command {
     aliases: &["exit"],
     help: "leave; everything is kept",
-    ..Command::new("quit", Group::Session, |_, _, _| {
+    ..Command::new("quit", Group::Session, |_, _| {
         Box::pin(async { Ok(Reply::default().then(Then::Front(Next::Quit))) })
     })
 };

@@ -10,8 +10,8 @@ use ikigai_store::Agent;
 use super::rows::{name_of, typed_in};
 use super::{Command, Group, Reply, Shows, Takes, Trouble, Typed};
 use crate::figures::shortened;
-use crate::ledger::Ledger;
-use crate::{EngineError, EngineReader, NameCache, Worker};
+use crate::turn::CommandContext;
+use crate::{EngineError, EngineReader, NameCache};
 
 /// Default and maximum number of rows; the output is stored.
 const SHOWN_ROWS: usize = 100;
@@ -29,12 +29,12 @@ pub(super) const HISTORY: Command = Command {
     examples: &[("/history 20", "the newest 20 rows")],
     takes: Takes::Words,
     shows: Shows::Overlay,
-    ..Command::new("history", Group::Time, |worker, typed, _| {
-        Box::pin(history(worker, typed))
+    ..Command::new("history", Group::Time, |ctx, typed| {
+        Box::pin(history(ctx, typed))
     })
 };
 
-async fn history(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
+async fn history(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let rows = match typed.one("history")? {
         None => SHOWN_ROWS,
         Some(number) => match number.parse() {
@@ -42,7 +42,7 @@ async fn history(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
             _ => return Trouble::refused(format!("{number} is no number from 1 to {MOST_ROWS}")),
         },
     };
-    let Ledger { agent, engine, .. } = &mut worker.ledger;
+    let (engine, agent) = ctx.reading();
     let mut held = newest(engine, agent.state.agent(), agent.state.head(), rows).await?;
     let missing = rows.saturating_sub(held.len());
     if let (Some(point), 1..) = (agent.state.inherits_from(), missing) {
@@ -58,19 +58,17 @@ async fn history(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     let mut called = NameCache::default();
     let mut text = String::new();
     for row in held.iter().rev() {
-        let shown = called
-            .told(&worker.ledger.engine, own, &render(row))
-            .await?;
+        let shown = called.told(ctx.engine(), own, &render(row)).await?;
         let shown = shortened(&shown, ROW_CHARS);
         if shown.is_empty() {
             continue;
         }
-        let folded = if worker.ledger.agent.state.path().contains(row.at) {
+        let folded = if ctx.agent().state.path().contains(row.at) {
             " "
         } else {
             "┊"
         };
-        let name = name_of(worker, row.at).await?;
+        let name = name_of(ctx, row.at).await?;
         let _ = writeln!(text, "{folded} {name:<5} {shown}");
     }
     Ok(Reply::says(text.trim_end()))

@@ -7,8 +7,8 @@ use ikigai_providers::{KeyError, looks_like_key};
 
 use super::reply::Then;
 use super::{Command, Completes, During, Group, Reply, Takes, Trouble, Typed};
-use crate::Worker;
 use crate::frontend::Next;
+use crate::turn::CommandContext;
 
 /// Well-known providers that need keys.
 pub const KEY_PROVIDERS: &[&str] = &[
@@ -32,12 +32,12 @@ pub(super) const KEY: Command = Command {
     completes: &[Completes::Words(KEY_PROVIDERS), Completes::Nothing],
     // It sends a request to the provider.
     during: During::AtBreak,
-    ..Command::new("key", Group::Session, |worker, typed, _| {
-        Box::pin(key(worker, typed))
+    ..Command::new("key", Group::Session, |ctx, typed| {
+        Box::pin(key(ctx, typed))
     })
 };
 
-async fn key(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
+async fn key(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let known = KEY_PROVIDERS.join(", ");
     let provider = match typed.words.as_slice() {
         [] => return Trouble::refused(format!("name a provider: {known}")),
@@ -45,13 +45,13 @@ async fn key(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
         // Keys must not be typed here: command lines are stored in the log.
         [..] => return Trouble::refused("name only the provider: the key is asked for"),
     };
-    let Some(key) = worker.ledger.engine.typed_key(provider) else {
+    let Some(key) = ctx.engine().hub.typed_key(provider) else {
         return Trouble::refused(format!(
             "the key of {provider} has to be typed where nobody sees it: on a screen, or at a terminal with \
              ikigai run \"/key {provider}\""
         ));
     };
-    let kept = worker.ledger.engine.models.take_key(provider, &key).await;
+    let kept = ctx.engine().models.take_key(provider, &key).await;
     let kept = kept.map_err(|error| format!("{} · nothing was kept", told(&error)))?;
     let mut output = format!(
         "{} takes the key and lists {} models\n  kept in {}, which only you can read",

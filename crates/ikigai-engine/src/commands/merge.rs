@@ -1,16 +1,14 @@
 //! `/merge`: brings the work of children into this conversation.
 
-use ikigai_core::data::CommandData;
-use ikigai_core::{AgentId, Event};
+use ikigai_core::AgentId;
 use ikigai_store::{AgentRecord, Status};
 
 use super::agents::named;
 use super::{Command, CommandOption, Completes, Group, Reply, Takes, Trouble, Typed};
 use crate::family::MergeOf;
-use crate::frontend::FrontEnd;
 use crate::frontend::MergePreview;
-use crate::ledger::CommitPlan;
-use crate::{Engine, EngineError, Worker};
+use crate::turn::CommandContext;
+use crate::{Engine, EngineError, EngineReader};
 
 pub(super) const MERGE: Command = Command {
     arguments: "[AGENT …] [--summary] [--done]",
@@ -32,14 +30,13 @@ pub(super) const MERGE: Command = Command {
         CommandOption::Flag("--done"),
     ],
     completes: &[Completes::Agents],
-    ..Command::new("merge", Group::Agents, |worker, typed, _| {
-        Box::pin(merge(worker, typed))
+    ..Command::new("merge", Group::Agents, |ctx, typed| {
+        Box::pin(merge(ctx, typed))
     })
 };
 
-async fn merge(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
-    let own = worker.ledger.agent.state.agent();
-    let previews = previews(&worker.ledger.engine, own, typed).await?;
+async fn merge(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
+    let previews = previews(ctx.engine(), ctx.id(), typed).await?;
     let lines: Vec<_> = previews.iter().map(MergePreview::line).collect();
     Ok(Reply {
         events: previews.iter().map(|one| one.event(&one.text)).collect(),
@@ -49,7 +46,7 @@ async fn merge(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
 
 /// Returns the previews of the merges that a line requests.
 async fn previews(
-    engine: &Engine,
+    engine: &EngineReader,
     into: AgentId,
     typed: &Typed,
 ) -> Result<Vec<MergePreview>, Trouble> {
@@ -100,7 +97,7 @@ async fn previews(
 }
 
 /// Fails if an agent cannot be merged into another.
-async fn check(engine: &Engine, into: AgentId, child: &AgentRecord) -> Result<(), Trouble> {
+async fn check(engine: &EngineReader, into: AgentId, child: &AgentRecord) -> Result<(), Trouble> {
     if child.parent != Some(into) {
         return Trouble::refused(format!("{} is no child of this agent", child.name));
     }
@@ -111,7 +108,10 @@ async fn check(engine: &Engine, into: AgentId, child: &AgentRecord) -> Result<()
 }
 
 /// Returns the idle children.
-async fn done_children(engine: &Engine, parent: AgentId) -> Result<Vec<AgentRecord>, EngineError> {
+async fn done_children(
+    engine: &EngineReader,
+    parent: AgentId,
+) -> Result<Vec<AgentRecord>, EngineError> {
     let mut done = Vec::new();
     for agent in engine.agents().await? {
         let is_child = agent.parent == Some(parent) && agent.status == Status::Running;
@@ -139,32 +139,4 @@ impl Engine {
             Err(Trouble::Engine(error)) => Err(error),
         }
     }
-}
-
-/// Stores a merge with text that the user may have edited.
-/// Makes the same rows as the command.
-pub(crate) async fn store_merge(
-    worker: &mut Worker,
-    preview: &MergePreview,
-    text: &str,
-    front: &mut FrontEnd<'_>,
-) -> Result<(), EngineError> {
-    let own: AgentId = worker.ledger.agent.state.agent();
-    if preview.child.parent != Some(own) {
-        let name = &preview.child.name;
-        let reason = format!("{name} is no child of this agent");
-        return Err(EngineError::Refused(reason));
-    }
-    let name = preview.child.name.clone();
-    let data = CommandData {
-        command: Some(MERGE.name.to_owned()),
-        echo: Some(format!("/{} {name}", MERGE.name)),
-        args: Some(name),
-        ..CommandData::default()
-    };
-    let output = Some(preview.line());
-    let events = vec![preview.event(text), Event::Command { output, data }];
-    let rows = worker.ledger.commit(CommitPlan::events(events)).await?;
-    front.told(rows);
-    Ok(())
 }

@@ -1,8 +1,10 @@
 //! Slash commands: one table for parsing, help, completion, execution and the page in `docs/`.
 //!
 //! A command is one [`Command`] in one of these files and one line in [`COMMANDS`]. Its handler
-//! reads the agent and returns a [`Reply`]; only the dispatcher stores rows.
+//! reads the agent through a [`CommandContext`] and returns a [`Reply`]; only the dispatcher stores
+//! rows and runs actions.
 
+mod actions;
 mod agents;
 mod compact;
 mod complete;
@@ -32,11 +34,11 @@ mod window;
 
 use ikigai_store::BoxFuture;
 
-use crate::Worker;
-use crate::frontend::FrontEnd;
+use crate::turn::CommandContext;
 
 pub use crate::frontend::Next;
 pub use crate::turn::During;
+pub(crate) use actions::store_merge;
 pub use complete::{Candidate, CompletionContext, Wanted, complete, is_complete, narrow, wanted};
 pub use dispatch::Done;
 pub(crate) use dispatch::{ChainOutcome, Dispatcher, carry_out_waiting, dispatch, follow, preview};
@@ -45,7 +47,7 @@ pub use help::page;
 pub use key::KEY_PROVIDERS;
 pub(crate) use line::Typed;
 pub use line::{Line, parse};
-pub(crate) use merge::store_merge;
+
 pub(crate) use reply::{Reply, Trouble};
 pub use screen::THEMES;
 pub(crate) use shell::store_terminal_run;
@@ -130,12 +132,9 @@ pub struct Command {
     pub(crate) handler: Handler,
 }
 
-/// Handler of a command. It may read, and lengthen the view; it stores no rows.
-pub(crate) type Handler = for<'a, 'd> fn(
-    &'a mut Worker,
-    &'a Typed,
-    &'a mut FrontEnd<'d>,
-) -> BoxFuture<'a, Result<Reply, Trouble>>;
+/// Handler of a command. It may read, and lengthen the view; it cannot store.
+pub(crate) type Handler =
+    for<'a, 'c> fn(&'a mut CommandContext<'c>, &'a Typed) -> BoxFuture<'a, Result<Reply, Trouble>>;
 
 /// Group of commands in the help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

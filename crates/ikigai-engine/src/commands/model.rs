@@ -9,7 +9,8 @@ use ikigai_core::{Block, Request, Settings};
 use ikigai_store::Agent;
 
 use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed};
-use crate::{EngineError, Worker, figures};
+use crate::turn::CommandContext;
+use crate::{EngineError, figures};
 
 pub(super) const MODEL: Command = Command {
     arguments: "[NAME[/LEVEL]]",
@@ -25,19 +26,19 @@ pub(super) const MODEL: Command = Command {
     takes: Takes::Words,
     completes: &[Completes::Models],
     shows: Shows::OverlayWithoutArguments,
-    ..Command::new("model", Group::Session, |worker, typed, _| {
-        Box::pin(model(worker, typed))
+    ..Command::new("model", Group::Session, |ctx, typed| {
+        Box::pin(model(ctx, typed))
     })
 };
 
-async fn model(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
+async fn model(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let Some(name) = typed.one("model")? else {
-        return Ok(Reply::says(list(worker)?));
+        return Ok(Reply::says(list(ctx)?));
     };
-    let models = worker.ledger.engine.models.clone();
+    let models = ctx.engine().models.clone();
     let choice = models.choose(name).map_err(EngineError::from)?;
     models.learn_window(&choice).await;
-    let was = worker.ledger.settings().model.clone();
+    let was = ctx.settings().model.clone();
     let described = models.describe(&choice);
     let mut output = format!(
         "Switched to {} {}",
@@ -50,7 +51,7 @@ async fn model(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     let is_another = was
         .as_ref()
         .is_none_or(|was| (&was.provider, &was.model) != (&choice.provider, &choice.model));
-    if is_another && let Some(meaning) = meaning(worker, was, &choice).await? {
+    if is_another && let Some(meaning) = meaning(ctx, was, &choice).await? {
         let _ = write!(output, "\n  {meaning}");
     }
     let settings = Settings {
@@ -62,12 +63,12 @@ async fn model(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
 
 /// Describes the effects of another model; none if the conversation is empty.
 async fn meaning(
-    worker: &Worker,
+    ctx: &CommandContext<'_>,
     was: Option<ModelChoice>,
     choice: &ModelChoice,
 ) -> Result<Option<String>, EngineError> {
-    let models = &worker.ledger.engine.models;
-    let Some((request, scale)) = request_to(worker, choice).await? else {
+    let models = &ctx.engine().models;
+    let Some((request, scale)) = request_to(ctx, choice).await? else {
         return Ok(Some(
             "⚠ system prompt, pins and tools alone do not fit".to_owned(),
         ));
@@ -86,7 +87,7 @@ async fn meaning(
         let _ = write!(meaning, ", about ${}.{:02}", cents / 100, cents % 100);
     }
     let sent_before = match &was {
-        Some(was) => request_to(worker, was).await?.map(|(request, _)| request),
+        Some(was) => request_to(ctx, was).await?.map(|(request, _)| request),
         None => None,
     };
     let before = sent_before.as_ref().map_or(0, thinking_blocks);
@@ -112,14 +113,11 @@ async fn meaning(
 
 /// Builds the next request to this model, with its token scale; none without room.
 async fn request_to(
-    worker: &Worker,
+    ctx: &CommandContext<'_>,
     choice: &ModelChoice,
 ) -> Result<Option<(Request, Scale)>, EngineError> {
     // A copy, so that the sent view does not grow; rows are shared.
-    let ready = worker
-        .ledger
-        .engine
-        .ready(worker.ledger.agent.clone(), choice);
+    let ready = ctx.engine().ready(ctx.agent().clone(), choice);
     let ready = Box::pin(ready).await?;
     let Agent { state, view, .. } = &ready.agent;
     let request = assemble(state, view, &ready.target, &ready.budget);
@@ -133,8 +131,8 @@ fn thinking_blocks(request: &Request) -> usize {
         .count()
 }
 
-fn list(worker: &Worker) -> Result<String, EngineError> {
-    let choice = worker.ledger.engine.choice(worker.ledger.settings())?;
+fn list(ctx: &CommandContext<'_>) -> Result<String, EngineError> {
+    let choice = ctx.engine().choice(ctx.settings())?;
     let level = choice
         .level
         .map(|level| format!("/{level}"))
@@ -144,7 +142,7 @@ fn list(worker: &Worker) -> Result<String, EngineError> {
         choice.provider.unwrap_or_default(),
         choice.model.unwrap_or_default()
     );
-    let offers = worker.ledger.engine.models.offers();
+    let offers = ctx.engine().models.offers();
     let widest = offers.iter().map(|offer| offer.name().len()).max();
     for offer in &offers {
         let context = offer

@@ -5,19 +5,20 @@ use std::fmt::Write as _;
 use ikigai_core::Settings;
 use ikigai_core::names::{PARENT, is_valid_name};
 use ikigai_store::{AgentEffect, Effect, Status};
-use ikigai_tools::{Place, paths};
+use ikigai_tools::paths;
 
 use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed};
+use crate::EngineError;
 use crate::figures::since;
-use crate::{EngineError, Worker};
+use crate::turn::CommandContext;
 
 pub(super) const NAME: Command = Command {
     arguments: "NAME",
     help: "call this agent so; names are unique among the living",
     examples: &[("/name fix-parser", "small letters, digits and -")],
     takes: Takes::Words,
-    ..Command::new("name", Group::Agents, |worker, typed, _| {
-        Box::pin(name(worker, typed))
+    ..Command::new("name", Group::Agents, |ctx, typed| {
+        Box::pin(name(ctx, typed))
     })
 };
 
@@ -27,23 +28,23 @@ pub(super) const CD: Command = Command {
     examples: &[("/cd ../docs", "relative to where it works now")],
     takes: Takes::WordsThenText(0),
     completes: &[Completes::Directories],
-    ..Command::new("cd", Group::Agents, |worker, typed, _| {
-        Box::pin(async move { cd(worker, typed) })
+    ..Command::new("cd", Group::Agents, |ctx, typed| {
+        Box::pin(async move { cd(ctx, typed) })
     })
 };
 
 pub(super) const SESSIONS: Command = Command {
     help: "the directories that have agents, the one that was used last first",
     shows: Shows::Overlay,
-    ..Command::new("sessions", Group::Agents, |worker, _, _| {
-        Box::pin(async move { Ok(Reply::says(sessions(worker).await?)) })
+    ..Command::new("sessions", Group::Agents, |ctx, _| {
+        Box::pin(async move { Ok(Reply::says(sessions(ctx).await?)) })
     })
 };
 
-async fn sessions(worker: &Worker) -> Result<String, EngineError> {
-    let now = worker.ledger.engine.environment.now();
+async fn sessions(ctx: &CommandContext<'_>) -> Result<String, EngineError> {
+    let now = ctx.engine().environment.now();
     let mut output = String::new();
-    for entry in worker.ledger.engine.session_entries().await? {
+    for entry in ctx.engine().session_entries().await? {
         let living = match entry.living {
             1 => "1 agent".to_owned(),
             living => format!("{living} agents"),
@@ -58,9 +59,9 @@ async fn sessions(worker: &Worker) -> Result<String, EngineError> {
     Ok(output.trim_end().to_owned())
 }
 
-async fn name(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
+async fn name(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let Some(name) = typed.one("name")? else {
-        let now = worker.ledger.settings().name.as_deref().unwrap_or_default();
+        let now = ctx.settings().name.as_deref().unwrap_or_default();
         return Trouble::refused(format!(
             "this agent is called {now} · /name NAME changes that"
         ));
@@ -73,15 +74,15 @@ async fn name(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
             "{name} is no name: up to 32 small letters, digits and -, not - first"
         ));
     }
-    let own = worker.ledger.agent.state.agent();
-    let agents = worker.ledger.engine.store.agents(None).await?;
+    let own = ctx.id();
+    let agents = ctx.engine().store.agents(None).await?;
     let mut living = agents
         .iter()
         .filter(|agent| agent.id != own && agent.status == Status::Running);
     if living.any(|agent| agent.name == name) {
         return Trouble::refused(format!("another agent is called {name}"));
     }
-    let was = worker.ledger.settings().name.clone().unwrap_or_default();
+    let was = ctx.settings().name.clone().unwrap_or_default();
     if was == name {
         return Trouble::refused(format!("this agent is called {name} already"));
     }
@@ -97,17 +98,14 @@ async fn name(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     Ok(reply)
 }
 
-fn cd(worker: &Worker, typed: &Typed) -> Result<Reply, Trouble> {
-    let was = worker.ledger.workdir();
+fn cd(ctx: &CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
+    let place = ctx.place();
+    let was = &place.workdir;
     let Some(text) = typed.text.as_deref() else {
         return Trouble::refused(format!(
             "this agent works in {} · /cd PATH changes that",
             was.display()
         ));
-    };
-    let place = Place {
-        workdir: was.clone(),
-        hidden: worker.ledger.engine.safety.hidden.clone(),
     };
     let path = paths::resolve(&place, text);
     let shown = path.display();

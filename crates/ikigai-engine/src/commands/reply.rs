@@ -2,11 +2,12 @@
 
 use ikigai_core::words::Severity;
 use ikigai_core::{Event, Settings};
-use ikigai_store::{BoxFuture, Effect, StoreError};
+use ikigai_store::{Effect, StoreError};
 use serde_json::{Map, Value};
 
-use crate::frontend::{FrontEnd, Next, Stop};
-use crate::{AgentJob, EngineError, Worker};
+use super::actions::CommandAction;
+use crate::frontend::{Next, Stop};
+use crate::{AgentJob, EngineError};
 
 /// Effects and output of a command.
 #[derive(Default)]
@@ -23,6 +24,10 @@ pub(crate) struct Reply {
     pub(crate) grants: bool,
     /// Effects of the same transaction.
     pub(crate) effects: Vec<Effect>,
+    /// Contents of files that the settings name by hash, stored first.
+    pub(crate) blobs: Vec<Vec<u8>>,
+    /// Action whose reply replaces this one.
+    pub(crate) first: Option<Box<CommandAction>>,
     /// Follow-up.
     pub(crate) then: Then,
 }
@@ -38,17 +43,8 @@ pub(crate) enum Then {
     /// Action of the front end.
     Front(Next),
     /// Slow part, whose output is a separate row.
-    Later(Later),
+    Later(Box<CommandAction>),
 }
-
-/// Executes the slow part of a command, and returns its output.
-pub(crate) type Later = Box<
-    dyn for<'a, 'd> FnOnce(
-            &'a mut Worker,
-            &'a mut FrontEnd<'d>,
-        ) -> BoxFuture<'a, Result<String, Trouble>>
-        + Send,
->;
 
 /// Failure of a command.
 #[derive(Debug)]
@@ -92,6 +88,19 @@ impl Reply {
             set: Some(settings.as_set()),
             ..Self::says(output)
         }
+    }
+
+    /// Creates a reply that an action gives.
+    pub(crate) fn of(action: CommandAction) -> Self {
+        Self {
+            first: Some(Box::new(action)),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a slow part.
+    pub(crate) fn later(self, action: CommandAction) -> Self {
+        self.then(Then::Later(Box::new(action)))
     }
 
     /// Adds a follow-up.

@@ -6,7 +6,8 @@ use ikigai_store::{Agent, StoreError, history};
 
 use super::Trouble;
 use crate::figures::shortened;
-use crate::{Engine, NameCache, Worker};
+use crate::turn::CommandContext;
+use crate::{EngineReader, NameCache};
 
 /// Minimum length of an id prefix.
 const SHORTEST_PREFIX: usize = 4;
@@ -16,7 +17,7 @@ const QUOTED_CHARS: usize = 40;
 
 /// Returns the row of a typed name; it must be reachable for the agent.
 pub(super) async fn row_of(
-    engine: &Engine,
+    engine: &EngineReader,
     reader: &mut Agent,
     typed: &str,
 ) -> Result<Row, Trouble> {
@@ -56,7 +57,7 @@ pub(super) async fn row_of(
     ))
 }
 
-async fn holds(engine: &Engine, agent: &mut Agent, row: RowRef) -> Result<bool, StoreError> {
+async fn holds(engine: &EngineReader, agent: &mut Agent, row: RowRef) -> Result<bool, StoreError> {
     loop {
         match agent.state.holds(row) {
             Some(held) => return Ok(held),
@@ -66,11 +67,9 @@ async fn holds(engine: &Engine, agent: &mut Agent, row: RowRef) -> Result<bool, 
 }
 
 /// Returns the name of a row, as shown and typed.
-pub(super) async fn name_of(worker: &Worker, row: RowRef) -> Result<String, StoreError> {
-    let own = worker.ledger.agent.state.agent();
-    NameCache::default()
-        .row(&worker.ledger.engine, own, row)
-        .await
+pub(super) async fn name_of(ctx: &CommandContext<'_>, row: RowRef) -> Result<String, StoreError> {
+    let mut names = NameCache::default();
+    names.row(ctx.engine(), ctx.id(), row).await
 }
 
 /// Returns the text that the user typed for a `user` row, if any.

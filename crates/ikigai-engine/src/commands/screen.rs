@@ -6,7 +6,8 @@ use ikigai_core::{AgentId, Kind};
 use super::reply::Then;
 use super::{Command, Completes, Group, Line, Reply, Shows, Takes, Trouble, Typed, parse};
 use crate::frontend::Next;
-use crate::{Engine, EngineError, Worker};
+use crate::turn::CommandContext;
+use crate::{Engine, EngineError};
 
 /// Themes of screens.
 pub const THEMES: &[&str] = &["terminal", "dark", "light", "daltonized", "mono"];
@@ -24,9 +25,7 @@ pub(super) const COPY: Command = Command {
     ],
     takes: Takes::Words,
     completes: &[Completes::Words(&["code"]), Completes::Nothing],
-    ..Command::new("copy", Group::Talk, |worker, typed, _| {
-        Box::pin(copy(worker, typed))
-    })
+    ..Command::new("copy", Group::Talk, |ctx, typed| Box::pin(copy(ctx, typed)))
 };
 
 pub(super) const THEME: Command = Command {
@@ -35,8 +34,8 @@ pub(super) const THEME: Command = Command {
     examples: &[("/theme mono", "no colours")],
     takes: Takes::Words,
     completes: &[Completes::Words(THEMES), Completes::Nothing],
-    ..Command::new("theme", Group::Session, |worker, typed, _| {
-        Box::pin(async move { theme(worker, typed) })
+    ..Command::new("theme", Group::Session, |ctx, typed| {
+        Box::pin(async move { theme(ctx, typed) })
     })
 };
 
@@ -45,17 +44,17 @@ pub(super) const MOUSE: Command = Command {
     help: "whether the mouse is the screen's, or the terminal's own",
     takes: Takes::Words,
     completes: &[Completes::Words(&["on", "off"]), Completes::Nothing],
-    ..Command::new("mouse", Group::Session, |worker, typed, _| {
-        Box::pin(async move { mouse(worker, typed) })
+    ..Command::new("mouse", Group::Session, |ctx, typed| {
+        Box::pin(async move { mouse(ctx, typed) })
     })
 };
 
 pub(super) const KEYS: Command = Command {
     help: "what keys do",
     shows: Shows::Overlay,
-    ..Command::new("keys", Group::Session, |worker, _, _| {
+    ..Command::new("keys", Group::Session, |ctx, _| {
         Box::pin(async move {
-            needs_screen(worker, "keys")?;
+            needs_screen(ctx, "keys")?;
             Ok(Reply::default())
         })
     })
@@ -66,16 +65,16 @@ pub(super) const VIEW: Command = Command {
     help: "unfold all that is shown, or fold it; without a word the other of the two",
     takes: Takes::Words,
     completes: &[Completes::Words(&["open", "folded"]), Completes::Nothing],
-    ..Command::new("view", Group::Session, |worker, typed, _| {
-        Box::pin(async move { view(worker, typed) })
+    ..Command::new("view", Group::Session, |ctx, typed| {
+        Box::pin(async move { view(ctx, typed) })
     })
 };
 
 pub(super) const REFRESH: Command = Command {
     help: "read everything that is shown anew, and draw it anew",
-    ..Command::new("refresh", Group::Session, |worker, _, _| {
+    ..Command::new("refresh", Group::Session, |ctx, _| {
         Box::pin(async move {
-            needs_screen(worker, "refresh")?;
+            needs_screen(ctx, "refresh")?;
             Ok(Reply::default().then(Then::Front(Next::Refresh)))
         })
     })
@@ -111,8 +110,8 @@ impl Engine {
     }
 }
 
-fn needs_screen(worker: &Worker, name: &str) -> Result<(), Trouble> {
-    if worker.ledger.engine.has_screen() {
+fn needs_screen(ctx: &CommandContext<'_>, name: &str) -> Result<(), Trouble> {
+    if ctx.engine().hub.has_screen() {
         return Ok(());
     }
     Trouble::refused(format!(
@@ -120,8 +119,8 @@ fn needs_screen(worker: &Worker, name: &str) -> Result<(), Trouble> {
     ))
 }
 
-fn theme(worker: &Worker, typed: &Typed) -> Result<Reply, Trouble> {
-    needs_screen(worker, "theme")?;
+fn theme(ctx: &CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
+    needs_screen(ctx, "theme")?;
     match typed.one("theme")? {
         Some(name) if THEMES.contains(&name) => {
             let next = Next::Theme(name.to_owned());
@@ -132,8 +131,8 @@ fn theme(worker: &Worker, typed: &Typed) -> Result<Reply, Trouble> {
     }
 }
 
-fn mouse(worker: &Worker, typed: &Typed) -> Result<Reply, Trouble> {
-    needs_screen(worker, "mouse")?;
+fn mouse(ctx: &CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
+    needs_screen(ctx, "mouse")?;
     let (on, output) = match typed.one("mouse")? {
         Some("on") => (true, "the mouse scrolls, selects and chooses"),
         Some("off") => (false, "the mouse is the terminal's own"),
@@ -142,8 +141,8 @@ fn mouse(worker: &Worker, typed: &Typed) -> Result<Reply, Trouble> {
     Ok(Reply::says(output).then(Then::Front(Next::Mouse(on))))
 }
 
-fn view(worker: &Worker, typed: &Typed) -> Result<Reply, Trouble> {
-    needs_screen(worker, "view")?;
+fn view(ctx: &CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
+    needs_screen(ctx, "view")?;
     let open = match typed.one("view")? {
         None => None,
         Some("open") => Some(true),
@@ -153,8 +152,8 @@ fn view(worker: &Worker, typed: &Typed) -> Result<Reply, Trouble> {
     Ok(Reply::default().then(Then::Front(Next::View(open))))
 }
 
-async fn copy(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
-    needs_screen(worker, "copy")?;
+async fn copy(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
+    needs_screen(ctx, "copy")?;
     let words: Vec<_> = typed.words.iter().map(String::as_str).collect();
     let (is_code, number) = match words.as_slice() {
         [] => (false, None),
@@ -169,7 +168,7 @@ async fn copy(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
         Some(_) => return Trouble::refused("count from 1, the newest"),
     };
     let what = if is_code { "code block" } else { "answer" };
-    let Some(text) = nth_from_end(worker, number, is_code).await? else {
+    let Some(text) = nth_from_end(ctx, number, is_code).await? else {
         return Trouble::refused(match number {
             1 => format!("there is no {what} yet"),
             number => format!("there are no {number} {what}s"),
@@ -181,12 +180,12 @@ async fn copy(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
 
 /// Returns the nth answer or code block on the path, counted from the newest.
 async fn nth_from_end(
-    worker: &mut Worker,
+    ctx: &mut CommandContext<'_>,
     number: usize,
     is_code: bool,
 ) -> Result<Option<String>, Trouble> {
     // A copy, so that the sent view does not grow; rows are shared.
-    let mut agent = worker.ledger.agent.clone();
+    let mut agent = ctx.agent().clone();
     loop {
         let mut answers = agent.view.entries().iter().rev().filter_map(answer_in);
         let found = if is_code {
@@ -195,11 +194,7 @@ async fn nth_from_end(
         } else {
             answers.nth(number - 1).map(str::to_owned)
         };
-        if found.is_some()
-            || !agent
-                .lengthen(worker.ledger.engine.reader(), PAGE_ROWS)
-                .await?
-        {
+        if found.is_some() || !agent.lengthen(ctx.engine().reader(), PAGE_ROWS).await? {
             return Ok(found);
         }
     }

@@ -6,9 +6,9 @@ use std::path::Path;
 use ikigai_core::find::SEARCH_COMMAND;
 
 use super::{Command, Group, Reply, Shows, Takes, Trouble, Typed};
-use crate::Worker;
 use crate::figures::since;
 use crate::search::SearchOptions;
+use crate::turn::CommandContext;
 
 pub(super) const SEARCH: Command = Command {
     arguments: "TEXT",
@@ -23,20 +23,20 @@ pub(super) const SEARCH: Command = Command {
     ],
     takes: Takes::WordsThenText(0),
     shows: Shows::Overlay,
-    ..Command::new(SEARCH_COMMAND, Group::Time, |worker, typed, _| {
-        Box::pin(search(worker, typed))
+    ..Command::new(SEARCH_COMMAND, Group::Time, |ctx, typed| {
+        Box::pin(search(ctx, typed))
     })
 };
 
-async fn search(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
-    let workdir = worker.ledger.workdir();
+async fn search(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
+    let workdir = ctx.place().workdir;
     let asked = SearchOptions {
         workdir: Some(Path::new(&workdir)),
         ..SearchOptions::default()
     };
-    let found = worker.ledger.engine.search(&typed.rest, asked).await??;
-    let now = worker.ledger.engine.environment.now();
-    let own = worker.ledger.agent.state.agent();
+    let found = ctx.engine().search(&typed.rest, asked).await??;
+    let now = ctx.engine().environment.now();
+    let own = ctx.id();
     let names: Vec<_> = found
         .hits
         .iter()

@@ -148,7 +148,7 @@ pub(super) async fn run_in_shell(
                 }
                 // Queue it at once, so that it is durable and visible.
                 UserRequest::Submit(message) if is_message(&message.line) => {
-                    worker.queue(message.into(), front).await;
+                    worker.inbox().queue(message.into(), front).await;
                 }
                 other => heard.push(other),
             },

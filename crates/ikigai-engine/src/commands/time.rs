@@ -7,10 +7,10 @@ use ikigai_store::{Agent, StoreError, history};
 use super::reply::Then;
 use super::rows::{name_of, quoted, row_of, typed_in};
 use super::{Command, Completes, During, Group, Reply, Takes, Trouble, Typed};
+use crate::EngineReader;
 use crate::frontend::Next;
-use crate::ledger::Ledger;
 use crate::rewind_effects::leave_for;
-use crate::{Engine, Worker};
+use crate::turn::CommandContext;
 
 /// Control rows read per query.
 const PAGE_ROWS: usize = 64;
@@ -24,7 +24,7 @@ pub(super) const MARK: Command = Command {
     ],
     takes: Takes::WordsThenText(0),
     completes: &[Completes::Nothing],
-    ..Command::new("mark", Group::Time, |_, typed, _| {
+    ..Command::new("mark", Group::Time, |_, typed| {
         Box::pin(async move { mark(typed) })
     })
 };
@@ -47,28 +47,28 @@ pub(super) const REWIND: Command = Command {
     takes: Takes::WordsThenText(0),
     completes: &[Completes::Marks],
     during: During::Interrupts,
-    ..Command::new("rewind", Group::Time, |worker, typed, _| {
-        Box::pin(rewind(worker, typed))
+    ..Command::new("rewind", Group::Time, |ctx, typed| {
+        Box::pin(rewind(ctx, typed))
     })
 };
 
 pub(super) const UNDO: Command = Command {
     help: "back over your last message, whose text returns to the input",
     during: During::Interrupts,
-    ..Command::new("undo", Group::Talk, |worker, _, _| Box::pin(undo(worker)))
+    ..Command::new("undo", Group::Talk, |ctx, _| Box::pin(undo(ctx)))
 };
 
 pub(super) const REDO: Command = Command {
     help: "forward again to where the last /rewind, /undo or /retry came from",
     during: During::Interrupts,
-    ..Command::new("redo", Group::Talk, |worker, _, _| Box::pin(redo(worker)))
+    ..Command::new("redo", Group::Talk, |ctx, _| Box::pin(redo(ctx)))
 };
 
 pub(super) const CLEAR: Command = Command {
     help: "a new page: nothing said before is sent or shown; settings and pins stay",
     during: During::Interrupts,
-    ..Command::new("clear", Group::Time, |worker, _, _| {
-        Box::pin(async move { Ok(clear(worker)) })
+    ..Command::new("clear", Group::Time, |ctx, _| {
+        Box::pin(async move { Ok(clear(ctx)) })
     })
 };
 
@@ -84,29 +84,29 @@ fn mark(typed: &Typed) -> Result<Reply, Trouble> {
     Ok(Reply::does(Event::mark(label), output))
 }
 
-async fn rewind(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
+async fn rewind(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     match typed.text.as_deref() {
         Some(id) if id.starts_with('#') => {
-            let row = row_of(&worker.ledger.engine, &mut worker.ledger.agent, id).await?;
+            let (engine, agent) = ctx.reading();
+            let row = row_of(engine, agent, id).await?;
             if row.kind.read_as() == Some(Kind::User) {
-                return back_before(worker, &row, Via::Rewind).await;
+                return back_before(ctx, &row, Via::Rewind).await;
             }
-            let to = name_of(worker, row.at).await?;
-            go(worker, row.at, Via::Rewind, &format!("↶ back to {to}")).await
+            let to = name_of(ctx, row.at).await?;
+            go(ctx, row.at, Via::Rewind, &format!("↶ back to {to}")).await
         }
         label => {
-            let Some(mark) =
-                find_mark(&worker.ledger.engine, &mut worker.ledger.agent, label).await?
-            else {
+            let (engine, agent) = ctx.reading();
+            let Some(mark) = find_mark(engine, agent, label).await? else {
                 return Trouble::refused(match label {
                     Some(label) => format!("no mark is called {label} · /rewind #id goes to a row"),
                     None => "there is no mark · /mark makes one, /rewind #id goes to a row".into(),
                 });
             };
-            let name = name_of(worker, mark).await?;
+            let name = name_of(ctx, mark).await?;
             let label = label.map(|label| format!("{label} ")).unwrap_or_default();
             go(
-                worker,
+                ctx,
                 mark,
                 Via::Rewind,
                 &format!("↶ back to ⚑ {label}{name}"),
@@ -118,7 +118,7 @@ async fn rewind(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
 
 /// Returns the newest mark on the path, or the newest with a label.
 pub(super) async fn find_mark(
-    engine: &Engine,
+    engine: &EngineReader,
     agent: &mut Agent,
     label: Option<&str>,
 ) -> Result<Option<RowRef>, StoreError> {
@@ -133,72 +133,76 @@ pub(super) async fn find_mark(
     }
 }
 
-async fn undo(worker: &mut Worker) -> Result<Reply, Trouble> {
-    if let Some(start) = worker.ledger.last_start(|_| true).await? {
-        let row = history::row_at(worker.ledger.engine.reader(), start).await?;
+async fn undo(ctx: &mut CommandContext<'_>) -> Result<Reply, Trouble> {
+    if let Some(start) = ctx.last_start().await? {
+        let row = history::row_at(ctx.engine().reader(), start).await?;
         let Some(row) = row else {
             return Trouble::refused("the last message is not in the log");
         };
         // Return all messages that started the turn, not only the first one.
-        let opening = worker.ledger.opening(start);
+        let opening = ctx.opening(start);
         let typed: Vec<_> = opening.iter().filter_map(|row| typed_in(row)).collect();
-        let reply = back_before(worker, &row, Via::Undo).await?;
+        let reply = back_before(ctx, &row, Via::Undo).await?;
         return Ok(match typed.as_slice() {
             [] => reply,
             typed => reply.then(Then::Front(Next::Input(typed.join("\n")))),
         });
     }
     // There is no message since the clear, so undo the clear itself.
-    let root = worker.ledger.agent.state.path().root();
-    let own = root.filter(|root| root.agent == worker.ledger.agent.state.agent());
+    let root = ctx.agent().state.path().root();
+    let own = root.filter(|root| root.agent == ctx.id());
     let row = match own {
-        Some(root) => history::row_at(worker.ledger.engine.reader(), root).await?,
+        Some(root) => history::row_at(ctx.engine().reader(), root).await?,
         None => None,
     };
     match row {
         Some(row) if row.kind == StoredKind::Known(Kind::Clear) && row.at.seq > Seq(1) => {
             let before = RowRef::new(row.at.agent, row.at.seq.before());
-            go(worker, before, Via::Undo, "↶ back to the page before").await
+            go(ctx, before, Via::Undo, "↶ back to the page before").await
         }
         _ => Trouble::refused("there is nothing to undo"),
     }
 }
 
 /// Rewinds to just before a message and returns its text.
-async fn back_before(worker: &mut Worker, message: &Row, via: Via) -> Result<Reply, Trouble> {
-    let name = name_of(worker, message.at).await?;
+async fn back_before(
+    ctx: &mut CommandContext<'_>,
+    message: &Row,
+    via: Via,
+) -> Result<Reply, Trouble> {
+    let name = name_of(ctx, message.at).await?;
     if message.at.seq <= Seq(1) {
         return Trouble::refused(format!("there is nothing before {name}"));
     }
     let target = RowRef::new(message.at.agent, message.at.seq.before());
     let line = format!("↶ back before {name} {}", quoted(message));
-    let reply = go(worker, target, via, &line).await?;
+    let reply = go(ctx, target, via, &line).await?;
     Ok(match typed_in(message) {
         Some(text) => reply.then(Then::Front(Next::Input(text))),
         None => reply,
     })
 }
 
-async fn redo(worker: &mut Worker) -> Result<Reply, Trouble> {
-    let Some((rewind, from)) = newest_left(worker).await? else {
+async fn redo(ctx: &mut CommandContext<'_>) -> Result<Reply, Trouble> {
+    let Some((rewind, from)) = newest_left(ctx).await? else {
         return Trouble::refused("there is nothing to redo");
     };
     // A redo would leave the newer turn, which the user did not request.
-    let last = worker.ledger.last_start(|_| true).await?;
+    let last = ctx.last_start().await?;
     let is_newer = |start: RowRef| start.agent == rewind.agent && start.seq > rewind.seq;
     if last.is_some_and(is_newer) {
-        let name = name_of(worker, from).await?;
+        let name = name_of(ctx, from).await?;
         return Trouble::refused(format!(
             "nothing to redo: there is a new turn since · /rewind {name} goes to the old one"
         ));
     }
-    let name = name_of(worker, from).await?;
-    go(worker, from, Via::Redo, &format!("↷ forward to {name}")).await
+    let name = name_of(ctx, from).await?;
+    go(ctx, from, Via::Redo, &format!("↷ forward to {name}")).await
 }
 
 /// Finds the newest rewind that is not a redo, and the row that it left.
-async fn newest_left(worker: &mut Worker) -> Result<Option<(RowRef, RowRef)>, StoreError> {
-    let Ledger { agent, engine, .. } = &mut worker.ledger;
+async fn newest_left(ctx: &mut CommandContext<'_>) -> Result<Option<(RowRef, RowRef)>, StoreError> {
+    let (engine, agent) = ctx.reading();
     let mut looked = 0;
     loop {
         let spans: Vec<_> = agent.state.path().spans().rev().skip(looked).collect();
@@ -244,15 +248,14 @@ async fn left_in(
 }
 
 /// Rewinds the path, and reports all effects in one line.
-async fn go(worker: &mut Worker, target: RowRef, via: Via, line: &str) -> Result<Reply, Trouble> {
-    let (data, departure) = leave_for(
-        worker.ledger.engine.reader(),
-        &worker.ledger.agent,
-        target,
-        via,
-    )
-    .await?;
-    let workdir = worker.ledger.settings().workdir.as_deref();
+async fn go(
+    ctx: &mut CommandContext<'_>,
+    target: RowRef,
+    via: Via,
+    line: &str,
+) -> Result<Reply, Trouble> {
+    let (data, departure) = leave_for(ctx.engine().reader(), ctx.agent(), target, via).await?;
+    let workdir = ctx.settings().workdir.as_deref();
     let changed = departure
         .changed(workdir)
         .map_or_else(String::new, |changed| {
@@ -263,8 +266,8 @@ async fn go(worker: &mut Worker, target: RowRef, via: Via, line: &str) -> Result
     Ok(Reply::does(Event::Rewind(data), output))
 }
 
-fn clear(worker: &Worker) -> Reply {
-    let prompt = worker.ledger.agent.state.system().unwrap_or_default();
+fn clear(ctx: &CommandContext<'_>) -> Reply {
+    let prompt = ctx.agent().state.system().unwrap_or_default();
     Reply {
         events: vec![Event::Clear, Event::system(prompt, SystemOrigin::Clear)],
         ..Reply::says("new page · settings and pins stay · /undo")

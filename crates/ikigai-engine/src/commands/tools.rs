@@ -9,8 +9,8 @@ use ikigai_store::Agent;
 use serde_json::{Map, Value};
 
 use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed, name_suggestion};
-use crate::Worker;
 use crate::figures::shortened;
+use crate::turn::CommandContext;
 
 /// Length of a tool's description in a list, in characters.
 const DESCRIPTION_CHARS: usize = 72;
@@ -30,8 +30,8 @@ pub(super) const TOOLS: Command = Command {
     takes: Takes::Words,
     completes: &[Completes::Tools],
     shows: Shows::OverlayWithoutArguments,
-    ..Command::new("tools", Group::Tools, |worker, typed, _| {
-        Box::pin(tools(worker, typed))
+    ..Command::new("tools", Group::Tools, |ctx, typed| {
+        Box::pin(tools(ctx, typed))
     })
 };
 
@@ -53,18 +53,18 @@ pub(super) const APPROVE: Command = Command {
     takes: Takes::Words,
     completes: &[Completes::Words(&["read", "ask", "edits", "all", "grant"])],
     shows: Shows::OverlayWithoutArguments,
-    ..Command::new("approve", Group::Tools, |worker, typed, _| {
-        Box::pin(approve(worker, typed))
+    ..Command::new("approve", Group::Tools, |ctx, typed| {
+        Box::pin(approve(ctx, typed))
     })
 };
 
-async fn tools(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
+async fn tools(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let all = Settings {
         toolset: None,
-        ..worker.ledger.settings().clone()
+        ..ctx.settings().clone()
     };
-    let all = worker.ledger.engine.toolset(&all).await.specs();
-    let chosen = worker.ledger.settings().toolset.clone();
+    let all = ctx.engine().toolset(&all).await.specs();
+    let chosen = ctx.settings().toolset.clone();
     let words: Vec<_> = typed.words.iter().map(String::as_str).collect();
     match words.as_slice() {
         [] => Ok(Reply::says(list(&all, chosen.as_deref()))),
@@ -137,21 +137,21 @@ fn list(all: &[ToolSpec], chosen: Option<&[String]>) -> String {
     text
 }
 
-async fn approve(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
+async fn approve(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let Some(word) = typed.one("approve")? else {
-        return Ok(Reply::says(overview(worker)));
+        return Ok(Reply::says(overview(ctx)));
     };
     if let Some(number) = word.strip_prefix('-') {
-        return forget(worker, number);
+        return forget(ctx, number);
     }
     if word == "grant" {
-        return grant_here(worker).await;
+        return grant_here(ctx).await;
     }
     let Some(mode) = MODES.into_iter().find(|mode| mode.word() == word) else {
         return Trouble::refused(format!("{word} is no mode: read, ask, edits or all"));
     };
-    check_width(worker, mode).await?;
-    let was = worker.ledger.grant().mode;
+    check_width(ctx, mode).await?;
+    let was = ctx.grant().mode;
     let settings = Settings {
         approve: Some(mode),
         ..Settings::default()
@@ -164,13 +164,13 @@ async fn approve(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
 }
 
 /// Grants the logged mode and rules here, even if they come from elsewhere.
-async fn grant_here(worker: &Worker) -> Result<Reply, Trouble> {
-    let Some(foreign) = worker.ledger.foreign_grants() else {
+async fn grant_here(ctx: &CommandContext<'_>) -> Result<Reply, Trouble> {
+    let Some(foreign) = ctx.foreign_grants() else {
         return Trouble::refused("nothing to grant: mode and rules are in force here");
     };
-    let Settings { approve, rules, .. } = worker.ledger.settings().clone();
+    let Settings { approve, rules, .. } = ctx.settings().clone();
     if let Some(mode) = approve {
-        check_width(worker, mode).await?;
+        check_width(ctx, mode).await?;
     }
     let settings = Settings {
         approve,
@@ -184,8 +184,8 @@ async fn grant_here(worker: &Worker) -> Result<Reply, Trouble> {
 }
 
 /// Refuses a mode that is wider than the parent's.
-async fn check_width(worker: &Worker, mode: Approve) -> Result<(), Trouble> {
-    if let Some(widest) = widest_for(worker).await?
+async fn check_width(ctx: &CommandContext<'_>, mode: Approve) -> Result<(), Trouble> {
+    if let Some(widest) = widest_for(ctx).await?
         && mode.width() > widest.width()
     {
         return Trouble::refused(format!(
@@ -197,18 +197,12 @@ async fn check_width(worker: &Worker, mode: Approve) -> Result<(), Trouble> {
 }
 
 /// Returns the mode of the agent's parent; none for a root.
-async fn widest_for(worker: &Worker) -> Result<Option<Approve>, Trouble> {
-    let Some(parent) = worker
-        .ledger
-        .agent
-        .state
-        .fork()
-        .and_then(|fork| fork.parent_uuid)
-    else {
+async fn widest_for(ctx: &CommandContext<'_>) -> Result<Option<Approve>, Trouble> {
+    let Some(parent) = ctx.agent().state.fork().and_then(|fork| fork.parent_uuid) else {
         return Ok(None);
     };
-    let parent = Agent::restore(worker.ledger.engine.reader(), parent).await?;
-    Ok(Some(worker.ledger.engine.mode_in_force(&parent.state)))
+    let parent = Agent::restore(ctx.engine().reader(), parent).await?;
+    Ok(Some(ctx.engine().mode_in_force(&parent.state)))
 }
 
 const fn meaning(mode: Approve) -> &'static str {
@@ -220,15 +214,10 @@ const fn meaning(mode: Approve) -> &'static str {
     }
 }
 
-fn overview(worker: &Worker) -> String {
-    let granted = worker.ledger.grant();
+fn overview(ctx: &CommandContext<'_>) -> String {
+    let granted = ctx.grant();
     let mut text = meaning(granted.mode).to_owned();
-    let rules = worker
-        .ledger
-        .settings()
-        .rules
-        .as_deref()
-        .unwrap_or_default();
+    let rules = ctx.settings().rules.as_deref().unwrap_or_default();
     for (index, rule) in rules.iter().enumerate() {
         let _ = write!(text, "\n  {}  always: {}", index + 1, shown(rule));
         if !granted.rules.contains(rule) {
@@ -238,7 +227,7 @@ fn overview(worker: &Worker) -> String {
     if !rules.is_empty() {
         text.push_str("\n/approve -N takes one back");
     }
-    if let Some(foreign) = worker.ledger.foreign_grants() {
+    if let Some(foreign) = ctx.foreign_grants() {
         let _ = write!(
             text,
             "\nNot in force here: {foreign}, granted by another user or machine. \
@@ -256,8 +245,8 @@ fn shown(rule: &Rule) -> String {
     )
 }
 
-fn forget(worker: &Worker, number: &str) -> Result<Reply, Trouble> {
-    let mut rules = worker.ledger.settings().rules.clone().unwrap_or_default();
+fn forget(ctx: &CommandContext<'_>, number: &str) -> Result<Reply, Trouble> {
+    let mut rules = ctx.settings().rules.clone().unwrap_or_default();
     let index = number
         .parse::<usize>()
         .ok()

@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 
 use super::compact::{Newest, undo};
 use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed};
-use crate::Worker;
 use crate::context::{Context, ContextTurn};
 use crate::figures::{read_tokens, tokens, turns};
+use crate::turn::CommandContext;
 
 pub(super) const CONTEXT: Command = Command {
     arguments: "[undo | budget N]",
@@ -28,8 +28,8 @@ pub(super) const CONTEXT: Command = Command {
     takes: Takes::Words,
     completes: &[Completes::Words(&["undo", "budget"])],
     shows: Shows::OverlayWithoutArguments,
-    ..Command::new("context", Group::Context, |worker, typed, _| {
-        Box::pin(context(worker, typed))
+    ..Command::new("context", Group::Context, |ctx, typed| {
+        Box::pin(context(ctx, typed))
     })
 };
 
@@ -39,31 +39,31 @@ const BAR: u64 = 40;
 /// Number of the largest parts that are named.
 const NAMED: usize = 3;
 
-async fn context(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
+async fn context(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let words: Vec<_> = typed.words.iter().map(String::as_str).collect();
     match words.as_slice() {
         [] => {
-            worker.look_up_window().await?;
-            let context = worker.context().await?;
-            Ok(Reply::says(table(worker, &context)))
+            ctx.engine().look_up_window(ctx.settings()).await?;
+            let context = ctx.engine().context_of(ctx.agent().clone()).await?;
+            Ok(Reply::says(table(ctx, &context)))
         }
-        ["undo"] => undo(worker, Newest::Any).await,
+        ["undo"] => undo(ctx, Newest::Any).await,
         ["budget", "off"] => Ok(Reply {
             set: Some(Map::from_iter([("budget_tokens".to_owned(), Value::Null)])),
             ..Reply::says("requests may be as large as the configuration and the model allow")
         }),
-        ["budget", typed] => budget(worker, typed).await,
+        ["budget", typed] => budget(ctx, typed).await,
         _ => Trouble::refused("/context [undo | budget N]"),
     }
 }
 
-async fn budget(worker: &mut Worker, typed: &str) -> Result<Reply, Trouble> {
+async fn budget(ctx: &mut CommandContext<'_>, typed: &str) -> Result<Reply, Trouble> {
     let Some(most) = read_tokens(typed).filter(|most| *most > 0) else {
         return Trouble::refused(format!(
             "`{typed}` is no number of tokens · /context budget 100k or /context budget off"
         ));
     };
-    let context = worker.context().await?;
+    let context = ctx.engine().context_of(ctx.agent().clone()).await?;
     let mut output = format!("requests have at most {} tokens", tokens(most));
     if most > context.window {
         let _ = write!(output, " · this model takes {}", tokens(context.window));
@@ -117,7 +117,7 @@ impl ContextTable {
     }
 }
 
-fn table(worker: &Worker, context: &Context) -> String {
+fn table(ctx: &CommandContext<'_>, context: &Context) -> String {
     let used = context.fixed_tokens() + context.total_tokens();
     let full = (used.saturating_mul(BAR) / context.budget.max(1)).min(BAR);
     let bar: String = (0..BAR)
@@ -150,7 +150,7 @@ fn table(worker: &Worker, context: &Context) -> String {
         .iter()
         .filter(|turn| !turn.is_summary)
         .collect();
-    table.row_of("messages", messages.tokens, named(worker, &whole));
+    table.row_of("messages", messages.tokens, named(ctx, &whole));
     let outputs = counted(
         whole_outputs.number,
         "tool output whole",
@@ -222,8 +222,8 @@ fn largest(parts: &[(String, u64)]) -> Vec<String> {
 }
 
 /// Returns the number of turns, and the first words of the largest ones.
-fn named(worker: &Worker, whole: &[&ContextTurn]) -> Vec<String> {
-    let own = worker.ledger.agent.state.agent();
+fn named(ctx: &CommandContext<'_>, whole: &[&ContextTurn]) -> Vec<String> {
+    let own = ctx.id();
     let count = turns(whole.len());
     let mut largest = whole.to_vec();
     largest.sort_by_key(|turn| std::cmp::Reverse(turn.tokens));

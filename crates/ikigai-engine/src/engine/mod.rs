@@ -35,7 +35,6 @@ pub struct Engine {
     pub(crate) context_limits: ContextLimits,
     pub(crate) limits: Limits,
     pub(crate) crowd: AgentLimits,
-    pub(crate) hub: Arc<Hub>,
     /// Handling at start of turns that stopped in the middle.
     pub(crate) resume: Resume,
 }
@@ -56,6 +55,8 @@ pub struct EngineReader {
     pub(crate) counted: Arc<MessageCounts>,
     /// Sandbox of this machine, once it is known.
     pub(crate) confines: Arc<OnceCell<Sandbox>>,
+    /// Agents of this process.
+    pub(crate) hub: Arc<Hub>,
 }
 
 impl Deref for Engine {
@@ -84,6 +85,7 @@ impl Engine {
                 smaller_windows: Arc::default(),
                 counted: Arc::default(),
                 confines: Arc::default(),
+                hub: Arc::new(Hub::new(AgentLimits::default().requests)),
             },
             log: store,
             context_limits: ContextLimits {
@@ -92,7 +94,6 @@ impl Engine {
             },
             limits: Limits::default(),
             crowd: AgentLimits::default(),
-            hub: Arc::new(Hub::new(AgentLimits::default().requests)),
             resume: Resume::default(),
         }
     }
@@ -137,7 +138,7 @@ impl Engine {
     #[must_use]
     pub fn with_crowd(mut self, crowd: AgentLimits) -> Self {
         self.crowd = crowd;
-        self.hub = Arc::new(Hub::new(crowd.requests));
+        self.reader.hub = Arc::new(Hub::new(crowd.requests));
         self
     }
 
@@ -156,19 +157,9 @@ impl Engine {
         self.hub.set_editor();
     }
 
-    /// Returns whether there is a screen.
-    pub(crate) fn has_screen(&self) -> bool {
-        self.hub.has_screen()
-    }
-
     /// Takes a key that the user typed, for the `/key` that follows.
     pub fn set_typed_key(&self, provider: &str, key: TypedKey) {
         self.hub.set_typed_key(provider, key);
-    }
-
-    /// Takes the key that was typed for a provider.
-    pub(crate) fn typed_key(&self, provider: &str) -> Option<TypedKey> {
-        self.hub.typed_key(provider)
     }
 
     /// Sends a request to an agent of this process without a front end. Returns `false` if there is
@@ -278,6 +269,13 @@ impl EngineReader {
             Some(choice) => Ok(choice.clone()),
             None => Ok(self.models.first_choice()?),
         }
+    }
+
+    /// Requests the window of an unknown model from the server, with a short timeout.
+    pub(crate) async fn look_up_window(&self, settings: &Settings) -> Result<(), EngineError> {
+        let choice = self.choice(settings)?;
+        self.models.learn_window(&choice).await;
+        Ok(())
     }
 
     /// Returns the budget of requests under these settings, of a model with `window` tokens.

@@ -9,7 +9,8 @@ use ikigai_store::{AgentRecord, Status};
 use super::merge::merged_into;
 use crate::figures::since;
 use crate::frontend::TurnEnd;
-use crate::{Engine, EngineError};
+use crate::last_turn::last_turn;
+use crate::{Engine, EngineError, EngineReader};
 
 /// One agent of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,89 +64,98 @@ impl Branch {
 impl Engine {
     /// Reads all agents that are not reaped, children below their parents.
     pub async fn tree(&self) -> Result<Vec<Branch>, EngineError> {
-        let mut agents = self.agents().await?;
-        agents.retain(|agent| agent.status != Status::Reaped);
-        let known: Vec<AgentId> = agents.iter().map(|agent| agent.id).collect();
-        let mut below: HashMap<Option<AgentId>, Vec<AgentRecord>> = HashMap::new();
-        for agent in agents {
-            // An agent whose parent is hidden appears as a root.
-            let parent = agent.parent.filter(|parent| known.contains(parent));
-            below.entry(parent).or_default().push(agent);
-        }
-        let mut left = Vec::new();
-        add(&mut left, below.remove(&None), 0);
-        let mut tree = Vec::new();
-        while let Some((mut agent, depth)) = left.pop() {
-            add(&mut left, below.remove(&Some(agent.id)), depth + 1);
-            let lives = agent.status == Status::Running;
-            let works = lives && self.works(agent.id).await?;
-            let is_held = match &agent.owner {
-                Some(owner) => self.store.is_process_alive(owner).await?,
-                None => false,
-            };
-            let is_looked_at = lives && !works && (!is_held || agent.parent.is_some());
-            let end = if is_looked_at {
-                self.turn_end(&agent, is_held).await?
-            } else {
-                TurnEnd::Other
-            };
-            let is_root = agent.parent.is_none();
-            let last_turn = match end {
-                TurnEnd::Failed | TurnEnd::Interrupted if is_root => TurnEnd::Other,
-                // Its holder lives and has settled the turn, so it is idle.
-                TurnEnd::Stopped if is_held && is_root => TurnEnd::Other,
-                TurnEnd::Stopped if is_held => TurnEnd::Interrupted,
-                end => end,
-            };
-            agent.owner = agent.owner.filter(|_| is_held);
-            tree.push(Branch {
-                agent,
-                depth,
-                works,
-                last_turn,
-                merged: false,
-            });
-        }
-        self.find_merged(&mut tree).await?;
-        Ok(tree)
+        branches(self).await
     }
+}
 
-    /// Finds the outcome of an idle agent's last turn.
-    async fn turn_end(&self, agent: &AgentRecord, is_held: bool) -> Result<TurnEnd, EngineError> {
-        if let Some(known) = self.hub.turn_end_at(agent.id, agent.head) {
-            return Ok(known);
-        }
-        // Its owner is gone and has not settled the turn.
-        let is_unsettled = agent.owner.is_some() && !is_held;
-        let end = if is_unsettled && self.is_in_a_turn(agent.id).await? {
-            TurnEnd::Stopped
-        } else {
-            self.last_turn_end(agent).await?
+/// Reads all agents that are not reaped, children below their parents.
+async fn branches(engine: &EngineReader) -> Result<Vec<Branch>, EngineError> {
+    let mut agents = engine.agents().await?;
+    agents.retain(|agent| agent.status != Status::Reaped);
+    let known: Vec<AgentId> = agents.iter().map(|agent| agent.id).collect();
+    let mut below: HashMap<Option<AgentId>, Vec<AgentRecord>> = HashMap::new();
+    for agent in agents {
+        // An agent whose parent is hidden appears as a root.
+        let parent = agent.parent.filter(|parent| known.contains(parent));
+        below.entry(parent).or_default().push(agent);
+    }
+    let mut left = Vec::new();
+    add(&mut left, below.remove(&None), 0);
+    let mut tree = Vec::new();
+    while let Some((mut agent, depth)) = left.pop() {
+        add(&mut left, below.remove(&Some(agent.id)), depth + 1);
+        let lives = agent.status == Status::Running;
+        let works = lives && engine.works(agent.id).await?;
+        let is_held = match &agent.owner {
+            Some(owner) => engine.store.is_process_alive(owner).await?,
+            None => false,
         };
-        self.hub.remember_turn_end(agent.id, agent.head, end);
-        Ok(end)
+        let is_looked_at = lives && !works && (!is_held || agent.parent.is_some());
+        let end = if is_looked_at {
+            turn_end(engine, &agent, is_held).await?
+        } else {
+            TurnEnd::Other
+        };
+        let is_root = agent.parent.is_none();
+        let last_turn = match end {
+            TurnEnd::Failed | TurnEnd::Interrupted if is_root => TurnEnd::Other,
+            // Its holder lives and has settled the turn, so it is idle.
+            TurnEnd::Stopped if is_held && is_root => TurnEnd::Other,
+            TurnEnd::Stopped if is_held => TurnEnd::Interrupted,
+            end => end,
+        };
+        agent.owner = agent.owner.filter(|_| is_held);
+        tree.push(Branch {
+            agent,
+            depth,
+            works,
+            last_turn,
+            merged: false,
+        });
     }
+    find_merged(engine, &mut tree).await?;
+    Ok(tree)
+}
 
-    /// Finds merged agents.
-    /// A merge is newer than the merged rows, so only the newest rows of a parent are read.
-    async fn find_merged(&self, tree: &mut [Branch]) -> Result<(), EngineError> {
-        let mut since: HashMap<AgentId, Micros> = HashMap::new();
-        for branch in tree.iter().filter(|branch| branch.may_be_merged()) {
-            if let (Some(parent), Some(touched)) = (branch.agent.parent, branch.agent.touched_at) {
-                let oldest = since.entry(parent).or_insert(touched);
-                *oldest = touched.min(*oldest);
-            }
-        }
-        let mut merged = HashMap::new();
-        for (parent, since) in since {
-            merged.extend(merged_into(self.reader(), parent, since).await?);
-        }
-        for branch in tree.iter_mut().filter(|branch| branch.may_be_merged()) {
-            let upto = merged.get(&branch.agent.id);
-            branch.merged = upto.is_some_and(|upto| *upto >= branch.agent.head);
-        }
-        Ok(())
+/// Finds the outcome of an idle agent's last turn.
+async fn turn_end(
+    engine: &EngineReader,
+    agent: &AgentRecord,
+    is_held: bool,
+) -> Result<TurnEnd, EngineError> {
+    if let Some(known) = engine.hub.turn_end_at(agent.id, agent.head) {
+        return Ok(known);
     }
+    // Its owner is gone and has not settled the turn.
+    let is_unsettled = agent.owner.is_some() && !is_held;
+    let end = if is_unsettled && engine.is_in_a_turn(agent.id).await? {
+        TurnEnd::Stopped
+    } else {
+        last_turn(engine.reader(), agent.id).await?.end()
+    };
+    engine.hub.remember_turn_end(agent.id, agent.head, end);
+    Ok(end)
+}
+
+/// Finds merged agents.
+/// A merge is newer than the merged rows, so only the newest rows of a parent are read.
+async fn find_merged(engine: &EngineReader, tree: &mut [Branch]) -> Result<(), EngineError> {
+    let mut since: HashMap<AgentId, Micros> = HashMap::new();
+    for branch in tree.iter().filter(|branch| branch.may_be_merged()) {
+        if let (Some(parent), Some(touched)) = (branch.agent.parent, branch.agent.touched_at) {
+            let oldest = since.entry(parent).or_insert(touched);
+            *oldest = touched.min(*oldest);
+        }
+    }
+    let mut merged = HashMap::new();
+    for (parent, since) in since {
+        merged.extend(merged_into(engine.reader(), parent, since).await?);
+    }
+    for branch in tree.iter_mut().filter(|branch| branch.may_be_merged()) {
+        let upto = merged.get(&branch.agent.id);
+        branch.merged = upto.is_some_and(|upto| *upto >= branch.agent.head);
+    }
+    Ok(())
 }
 
 /// Pushes agents on a stack, so that the first one is popped first.
@@ -155,10 +165,10 @@ fn add(left: &mut Vec<(AgentRecord, usize)>, agents: Option<Vec<AgentRecord>>, d
 }
 
 /// Formats the tree as text, one line per agent.
-pub(crate) async fn tree(engine: &Engine) -> Result<String, EngineError> {
+pub(crate) async fn tree(engine: &EngineReader) -> Result<String, EngineError> {
     let now = engine.environment.now();
     let mut output = String::new();
-    for branch in engine.tree().await? {
+    for branch in branches(engine).await? {
         let name = format!("{}{}", "  ".repeat(branch.depth), branch.agent.name);
         let touched = branch.agent.touched_at;
         let silent = touched.map_or_else(String::new, |at| since(at, now));

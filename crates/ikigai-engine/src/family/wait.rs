@@ -216,7 +216,7 @@ impl Family<'_> {
     }
 }
 
-impl crate::Engine {
+impl crate::EngineReader {
     /// Returns true if an agent is in a turn.
     /// Asks the hub for agents of this process, the log for others.
     pub async fn works(&self, agent: AgentId) -> Result<bool, EngineError> {

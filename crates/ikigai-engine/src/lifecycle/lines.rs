@@ -39,12 +39,8 @@ impl Worker {
     }
 
     /// Returns the output of a read-only line; none for other lines. Stores nothing.
-    pub async fn preview(
-        &mut self,
-        line: &str,
-        front: &mut FrontEnd<'_>,
-    ) -> Result<Option<String>, EngineError> {
-        let reply = preview(self, line, front).await?;
+    pub async fn preview(&mut self, line: &str) -> Result<Option<String>, EngineError> {
+        let reply = preview(self, line).await?;
         Ok(reply.map(|reply| {
             reply
                 .severity

@@ -16,6 +16,7 @@ use crate::frontend::{AgentJob, FrontEnd, Outcome, Stop, UiEvent, UserRequest, W
 use crate::hub::Seat;
 use crate::ledger::{CommitPlan, Ledger};
 use crate::response::failure;
+use crate::turn::check_resumable;
 use crate::{EngineError, Worker};
 
 /// Time that stopping agents have to store their outcome.
@@ -154,7 +155,7 @@ impl JobLoop<'_> {
             let is_moot = match job {
                 AgentJob::Mail => !self.has_mail().await?,
                 AgentJob::Resume => matches!(
-                    self.worker.check_resumable().await,
+                    check_resumable(&mut self.worker.ledger).await,
                     Err(EngineError::NothingToResume)
                 ),
                 _ => false,
@@ -494,7 +495,7 @@ async fn listen(worker: &mut Worker, front: &mut FrontEnd<'_>) -> Option<NextWor
             }
             UserRequest::TakeBack(mail) => {
                 worker.ledger.engine.hub.set_minding(agent);
-                worker.take_back(mail, front).await;
+                worker.inbox().take_back(mail, front).await;
             }
             // There is nothing to stop.
             UserRequest::Stop(_) => {}

@@ -21,6 +21,7 @@ use crate::family::ForkWish;
 use crate::frontend::AgentJob;
 use crate::frontend::{Stop, UserRequest};
 use crate::hub::{Opening, UseObserver};
+use crate::last_turn::last_turn;
 use crate::ledger::Ledger;
 use crate::{Engine, EngineError, Worker};
 
@@ -164,7 +165,7 @@ impl Engine {
                 }
                 Err(error) => return Err(error),
             }
-            if let Some((_, false)) = self.stop_of(&record).await? {
+            if let Some((_, false)) = last_turn(self.reader(), record.id).await?.stop() {
                 self.hub.deliver(*agent, UserRequest::Do(AgentJob::Resume));
             }
         }

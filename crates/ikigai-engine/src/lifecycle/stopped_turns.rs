@@ -1,23 +1,16 @@
 //! Turns that stopped because a program ended: found at start, and resumed if configured.
 //! Only front ends that supervise all agents use this.
 
-use ikigai_core::data::{
-    self, Cause, CommandData, ErrorData, ForkData, ForkRole, InterruptedData, ToolResultData,
-    UserData, Verdict,
-};
+use ikigai_core::Micros;
 use ikigai_core::words::Severity;
-use ikigai_core::{Kind, Micros};
-use ikigai_store::{Agent, AgentRecord, CommitError, Status};
+use ikigai_store::{AgentRecord, CommitError, Status};
 
 use super::live::start;
 use crate::figures::since;
-use crate::frontend::TurnEnd;
+use crate::last_turn::last_turn;
 use crate::limits::Resume;
+use crate::turn::check_resumable;
 use crate::{AgentJob, Engine, EngineError, Worker};
-
-/// Rows read per query, and in total, to classify one agent's last turn.
-const PAGE_ROWS: usize = 64;
-const MOST_ROWS: usize = 4096;
 
 /// Number of agents named in a line before the rest is counted.
 const MOST_NAMED: usize = 5;
@@ -33,21 +26,6 @@ pub struct Stopped {
     pub unknown: bool,
     /// It is resumed automatically.
     pub goes_on: bool,
-}
-
-/// Last turn of an agent, from its newest rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum StopEvidence {
-    /// No stopped turn.
-    Nothing,
-    /// The last turn failed.
-    Failed,
-    /// The last turn was interrupted, for instance by its user.
-    Interrupted,
-    /// The turn stopped; `unknown` if a call has an unknown outcome.
-    Stopped { at: Micros, unknown: bool },
-    /// More rows are needed.
-    More,
 }
 
 impl Engine {
@@ -88,7 +66,7 @@ impl Engine {
             Some(_) => Some(self.open(&agent).await?),
             None => None,
         };
-        let found = self.stop_of(&agent).await?;
+        let found = last_turn(self.reader(), agent.id).await?.stop();
         let goes_on = |unknown: bool| self.resume == Resume::Auto && !unknown;
         let stopped = found.map(|(at, unknown)| Stopped {
             goes_on: goes_on(unknown),
@@ -111,48 +89,11 @@ impl Engine {
             (None, stopped) => Ok(stopped),
         }
     }
-
-    /// Returns the time of a stopped turn, and true for an unknown call.
-    pub(crate) async fn stop_of(
-        &self,
-        agent: &AgentRecord,
-    ) -> Result<Option<(Micros, bool)>, EngineError> {
-        Ok(match self.read_last_turn(agent).await? {
-            StopEvidence::Stopped { at, unknown } => Some((at, unknown)),
-            StopEvidence::Nothing
-            | StopEvidence::Failed
-            | StopEvidence::Interrupted
-            | StopEvidence::More => None,
-        })
-    }
-
-    /// Reads the outcome of an agent's last turn. A running turn counts as [`TurnEnd::Other`].
-    pub(crate) async fn last_turn_end(&self, agent: &AgentRecord) -> Result<TurnEnd, EngineError> {
-        Ok(match self.read_last_turn(agent).await? {
-            StopEvidence::Stopped { .. } => TurnEnd::Stopped,
-            StopEvidence::Failed => TurnEnd::Failed,
-            StopEvidence::Interrupted => TurnEnd::Interrupted,
-            StopEvidence::Nothing | StopEvidence::More => TurnEnd::Other,
-        })
-    }
-
-    async fn read_last_turn(&self, agent: &AgentRecord) -> Result<StopEvidence, EngineError> {
-        let mut agent = Agent::restore(self.reader(), agent.id).await?;
-        loop {
-            let is_whole = agent.view.is_complete(agent.state.path());
-            let enough = is_whole || agent.view.entries().len() >= MOST_ROWS;
-            match told_by(&agent, enough) {
-                StopEvidence::More => {}
-                told => return Ok(told),
-            }
-            agent.lengthen(self.reader(), PAGE_ROWS).await?;
-        }
-    }
 }
 
 /// Resumes a stopped turn, or leaves it to its user if that is impossible.
 async fn go_on(mut worker: Worker, mut stopped: Stopped) -> Result<Stopped, EngineError> {
-    match worker.check_resumable().await {
+    match check_resumable(&mut worker.ledger).await {
         Ok(()) => start(worker.ledger, Some(AgentJob::Resume)),
         Err(EngineError::NothingToResume | EngineError::NoModel(_)) => {
             stopped.goes_on = false;
@@ -161,71 +102,6 @@ async fn go_on(mut worker: Worker, mut stopped: Stopped) -> Result<Stopped, Engi
         Err(error) => return Err(error),
     }
     Ok(stopped)
-}
-
-/// Classifies an agent's last turn from its rows, newest first.
-/// With `enough`, there are no more rows to read.
-fn told_by(agent: &Agent, enough: bool) -> StopEvidence {
-    let starts = agent.view.turn_starts(agent.state.path());
-    let mut stopped: Option<Micros> = None;
-    for entry in agent.view.entries().iter().rev() {
-        let data = entry.row.data.as_deref();
-        let ends_turn = match entry.kind() {
-            Some(Kind::Interrupted) => {
-                let cause = data::read::<InterruptedData>(data).cause;
-                if stopped.is_none() && matches!(cause, Some(Cause::Exit | Cause::Crash)) {
-                    stopped = Some(entry.row.created_at);
-                    false
-                } else if stopped.is_none() {
-                    return StopEvidence::Interrupted;
-                } else {
-                    true
-                }
-            }
-            Some(Kind::ToolResult) => {
-                let result: ToolResultData = data::read(data);
-                match stopped {
-                    None => true,
-                    Some(at) if result.verdict == Some(Verdict::Unknown) => {
-                        return StopEvidence::Stopped { at, unknown: true };
-                    }
-                    Some(_) => false,
-                }
-            }
-            Some(Kind::Assistant | Kind::ToolCall) => stopped.is_none(),
-            Some(Kind::User) => {
-                let user: UserData = data::read(data);
-                let is_message = user.shell.is_none() && user.merge.is_none();
-                stopped.is_none() && is_message || starts.contains(&entry.at())
-            }
-            // Rows before this `/resume` were acknowledged by the user.
-            Some(Kind::Command) => data::read::<CommandData>(data).resume == Some(true),
-            Some(Kind::Error) => {
-                let fails = data::read::<ErrorData>(data).omit.is_none();
-                if fails && stopped.is_none() {
-                    return StopEvidence::Failed;
-                }
-                fails
-            }
-            Some(Kind::Fork) => data::read::<ForkData>(data).role == Some(ForkRole::Child),
-            Some(Kind::Clear | Kind::Rewind) => true,
-            Some(Kind::System | Kind::Mark | Kind::AgentKilled | Kind::Usage | Kind::Summary)
-            | None => false,
-        };
-        if ends_turn {
-            let unknown = false;
-            return stopped.map_or(StopEvidence::Nothing, |at| StopEvidence::Stopped {
-                at,
-                unknown,
-            });
-        }
-    }
-    match stopped {
-        // The user must judge a turn that is too long to read.
-        Some(at) if enough => StopEvidence::Stopped { at, unknown: true },
-        None if enough => StopEvidence::Nothing,
-        _ => StopEvidence::More,
-    }
 }
 
 impl Engine {

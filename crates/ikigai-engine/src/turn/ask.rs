@@ -13,11 +13,12 @@ use ikigai_store::{Agent, Effect};
 use tokio::time::{Instant, sleep_until};
 
 use super::draft::Draft;
-use super::queue::withdrawn;
+use super::queue::{Senders, withdrawn};
 use super::turn_loop::TurnLoop;
 use super::{TurnStep, failed_report};
 use crate::EngineError;
 use crate::calls::OpenCall;
+use crate::cost::used_up;
 use crate::environment::CrashPoint;
 use crate::frontend::{FrontEnd, Outcome, Stop, UiEvent};
 use crate::ledger::{CommitPlan, read_held};
@@ -43,7 +44,7 @@ impl TurnLoop<'_> {
         }
         if let Some(text) = read_held!(
             front,
-            self.worker.engine().used_up(&self.worker.ledger.agent)
+            used_up(self.worker.engine(), &self.worker.ledger.agent)
         ) {
             let budget = failure(Category::Budget, &text, None, 1);
             return self.worker.give_up(vec![budget], text, front).await;
@@ -99,7 +100,7 @@ impl TurnLoop<'_> {
             return Ok(TurnStep::Ask);
         }
         let taken = match &ending {
-            Ending::Stopped(stop) => self.worker.taken_back(stop, front).await?,
+            Ending::Stopped(stop) => self.worker.inbox().taken_back(stop, front).await?,
             Ending::Finished(_) | Ending::Failed(_) => Vec::new(),
         };
         let is_empty = matches!(&ending, Ending::Finished(answer) if is_empty(answer));
@@ -125,7 +126,7 @@ impl TurnLoop<'_> {
             None => self.worker.hear(front).await?,
         };
         if let Some(stop) = stop {
-            let taken = self.worker.taken_back(&stop, front).await?;
+            let taken = self.worker.inbox().taken_back(&stop, front).await?;
             if !taken.is_empty() {
                 self.worker
                     .commit(CommitPlan::effects(withdrawn(&taken)).waiting(front))
@@ -134,7 +135,7 @@ impl TurnLoop<'_> {
             }
             return Ok(TurnStep::Done(Outcome::Completed));
         }
-        if !self.worker.take_in_queued(front).await? {
+        if !self.worker.inbox().take_in(Senders::User, front).await? {
             return Ok(TurnStep::Done(Outcome::Completed));
         }
         self.turn.starts = true;

@@ -19,7 +19,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::queue::withdrawn;
+use super::queue::{Senders, withdrawn};
 use super::tool_run::{BROKE_DOWN, GRACE, carry_out};
 use super::{Turn, TurnStep, failed_report};
 use crate::calls::{Came, OpenCall, close};
@@ -163,7 +163,7 @@ impl ToolRound<'_> {
         if let Some(stop) = self.worker.hear(front).await? {
             return self.worker.stop_here(&stop, front).await;
         }
-        self.worker.take_in_queued(front).await?;
+        self.worker.inbox().take_in(Senders::User, front).await?;
         Ok(TurnStep::Ask)
     }
 
@@ -410,7 +410,7 @@ impl ToolRound<'_> {
         }
         let (last, outcome) = self.worker.stopped_by(stop);
         events.push(last);
-        let taken = self.worker.taken_back(stop, front).await?;
+        let taken = self.worker.inbox().taken_back(stop, front).await?;
         ends.extend(withdrawn(&taken));
         let report = failed_report(&outcome);
         self.worker.crash_point(CrashPoint::BeforeStopStored);

@@ -127,32 +127,19 @@ pub(crate) struct ContextKeeper<'a> {
 }
 
 impl ContextKeeper<'_> {
-    /// Finds rows for `/compact`: all but the newest response, or else all.
-    fn compactable(&self, turn: &Turn) -> Option<SummaryRange> {
-        let Agent { state, view, .. } = &self.worker.ledger.agent;
-        let limits = &self.worker.ledger.engine.context_limits;
-        let plan = |keep| plan_summary(state, view, &turn.target, &turn.window, limits, keep);
-        let part = plan(Keep::NewestResponse).filter(SummaryRange::is_worth_replacing);
-        part.or_else(|| plan(Keep::Nothing))
-    }
-
-    /// Returns the rows that `/compact` would summarise now.
-    pub(crate) async fn summary_range(&mut self) -> Result<Option<SummaryRange>, EngineError> {
-        let mut turn = self.worker.prepare_turn().await?;
-        self.worker.read_window(&mut turn).await?;
-        Ok(self.compactable(&turn))
-    }
-
     /// Starts a summary that the user requested; drops one that is running.
     pub(crate) async fn begin_summary(
         &mut self,
         instructions: Option<&str>,
     ) -> Result<Option<Summary>, EngineError> {
         self.worker.summary = None;
-        self.worker.look_up_window().await?;
-        let mut turn = self.worker.prepare_turn().await?;
-        self.worker.read_window(&mut turn).await?;
-        let Some(range) = self.compactable(&turn) else {
+        self.worker
+            .engine()
+            .look_up_window(self.worker.settings())
+            .await?;
+        let mut turn = Turn::prepare(&self.worker.ledger).await?;
+        turn.read_window(&mut self.worker.ledger).await?;
+        let Some(range) = compactable(&self.worker.ledger, &turn) else {
             return Ok(None);
         };
         Ok(Some(self.write_summary(&turn, range, instructions).await?))
@@ -426,6 +413,24 @@ impl ContextKeeper<'_> {
         }
         Ok(true)
     }
+}
+
+/// Finds rows for `/compact`: all but the newest response, or else all.
+fn compactable(ledger: &Ledger, turn: &Turn) -> Option<SummaryRange> {
+    let Agent { state, view, .. } = &ledger.agent;
+    let limits = &ledger.engine.context_limits;
+    let plan = |keep| plan_summary(state, view, &turn.target, &turn.window, limits, keep);
+    let part = plan(Keep::NewestResponse).filter(SummaryRange::is_worth_replacing);
+    part.or_else(|| plan(Keep::Nothing))
+}
+
+/// Returns the rows that `/compact` would summarise now.
+pub(super) async fn summary_range(
+    ledger: &mut Ledger,
+) -> Result<Option<SummaryRange>, EngineError> {
+    let mut turn = Turn::prepare(ledger).await?;
+    turn.read_window(ledger).await?;
+    Ok(compactable(ledger, &turn))
 }
 
 /// Requests a summary. Stores nothing.

@@ -13,6 +13,7 @@ use ikigai_tools::output::{MOST_SENT_BYTES, OutputLimit};
 use super::Turn;
 use super::compact::{ContextKeeper, MOST_FAILURES};
 use crate::calls::OpenCall;
+use crate::cost::used_up;
 use crate::environment::CrashPoint;
 use crate::figures::{tokens, turns};
 use crate::frontend::{FrontEnd, Stop, UiEvent};
@@ -73,7 +74,7 @@ impl ContextKeeper<'_> {
     ) -> Result<Option<Stop>, EngineError> {
         loop {
             self.take_in_summary(front).await?;
-            read_held!(front, self.worker.read_window(turn));
+            read_held!(front, turn.read_window(&mut self.worker.ledger));
             let Agent { state, view, .. } = &self.worker.ledger.agent;
             let limits = self.worker.engine().context_limits;
             if let Some(elision) = plan_elision(state, view, &turn.target, &turn.window, &limits) {
@@ -106,7 +107,7 @@ impl ContextKeeper<'_> {
                 if starts
                     && read_held!(
                         front,
-                        self.worker.engine().used_up(&self.worker.ledger.agent)
+                        used_up(self.worker.engine(), &self.worker.ledger.agent)
                     )
                     .is_none()
                 {
@@ -164,7 +165,7 @@ impl ContextKeeper<'_> {
         }
         drop(learned);
         if self.has_stale_window(turn) {
-            self.worker.renew_turn(turn, front).await?;
+            turn.renew(&self.worker.ledger, front).await?;
         }
         Ok(None)
     }
@@ -178,9 +179,12 @@ impl ContextKeeper<'_> {
         if !is_long {
             return Ok(turn);
         }
-        self.worker.look_up_window().await?;
+        self.worker
+            .engine()
+            .look_up_window(self.worker.settings())
+            .await?;
         if self.has_stale_window(&turn) {
-            return self.worker.prepare_turn().await;
+            return Turn::prepare(&self.worker.ledger).await;
         }
         Ok(turn)
     }

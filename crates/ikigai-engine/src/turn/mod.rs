@@ -6,12 +6,14 @@
 mod agent_calls;
 mod ask;
 mod calls;
+mod command_context;
 mod compact;
 mod context_budget;
 mod draft;
 mod interpreter;
 mod other_agents;
 mod pins;
+mod preparation;
 mod questions;
 mod queue;
 mod records;
@@ -21,35 +23,28 @@ mod tool_run;
 mod turn_loop;
 mod worker;
 
+pub(crate) use command_context::CommandContext;
 pub(crate) use compact::{Summary, Written};
 pub use interpreter::During;
 pub(crate) use interpreter::Interpreter;
 pub(crate) use other_agents::{resume_other, start_other};
+use preparation::Turn;
+pub(crate) use preparation::check_resumable;
 pub use worker::Worker;
 
-use std::sync::Arc;
-
-use ikigai_core::data::{self, Category, Via};
-use ikigai_core::project::{Scale, project};
-use ikigai_core::settings::ModelChoice;
-use ikigai_core::{Budget, Event, Kind, Micros, RowRef, Seq, Settings, Target};
-use ikigai_providers::Model;
-use ikigai_store::{Agent, CommitError};
-use tokio::time::Instant;
+use ikigai_core::data::{Category, Via};
+use ikigai_core::{Event, Micros, RowRef, Seq};
+use ikigai_store::CommitError;
 
 use self::queue::{Senders, consumed, withdrawn};
 use self::turn_loop::TurnLoop;
 use crate::calls::OpenCall;
-use crate::documents::documents;
-use crate::engine::target_of;
 use crate::environment::CrashPoint;
 use crate::frontend::{FrontEnd, Outcome, Stop, Submission, UiEvent};
-use crate::ledger::{CommitPlan, Ledger, is_message, read_held};
-use crate::message_size::check_message_size;
+use crate::ledger::CommitPlan;
 use crate::response::failure;
 use crate::rewind_effects::leave_for;
-use crate::tools::Toolset;
-use crate::{EngineError, mentions, window};
+use crate::{EngineError, mentions};
 
 /// Next step of a turn. Between two steps everything is stored.
 enum TurnStep {
@@ -59,30 +54,6 @@ enum TurnStep {
     RunTools(Vec<OpenCall>),
     /// End the turn.
     Done(Outcome),
-}
-
-/// Model, tools and budget of a turn, and how much of them is used up.
-struct Turn {
-    model: Arc<dyn Model>,
-    target: Target,
-    /// Budget of a request, in the tokens that the model counts.
-    budget: Budget,
-    /// Likely ratio of the model's tokens to estimated ones, before it reported any.
-    scale: Scale,
-    /// Budget of a request in estimated tokens.
-    window: Budget,
-    tools: Toolset,
-    /// Settings at its preparation.
-    settings: Settings,
-    /// Chosen model.
-    choice: ModelChoice,
-    /// True if the newest request was refused as too long, and shortened.
-    overflowed: bool,
-    /// It starts; otherwise it continues.
-    starts: bool,
-    requests: usize,
-    calls: usize,
-    deadline: Instant,
 }
 
 impl Worker {
@@ -135,17 +106,17 @@ impl Worker {
             return Err(EngineError::EmptyMessage);
         }
         self.tell_settled(front).await?;
-        let turn = self.prepare_turn().await?;
+        let turn = Turn::prepare(&self.ledger).await?;
         let (message, files) = mentions::message_row(&mut self.ledger, text).await?;
         let turn = self.context_keeper().turn_for(&message, turn).await?;
-        self.check_message(&message, &turn)?;
+        turn.check_message(&message, &self.ledger.agent)?;
         for file in files {
             front.tell(UiEvent::Notice(file));
         }
         let closed = self.ledger.close_open_calls().await?;
         // Queued messages are older than this one.
-        let waiting = self.waiting(Senders::Anybody).await?;
-        let queued = self.shown(&waiting).await?;
+        let waiting = self.inbox().waiting(Senders::Anybody).await?;
+        let queued = self.inbox().shown(&waiting).await?;
         let first = closed.len() as u64;
         let agent = self.ledger.agent.state.agent();
         let consume = |head: Seq| consumed(&waiting, RowRef::new(agent, Seq(head.0 + first)));
@@ -161,34 +132,13 @@ impl Worker {
         Ok(turn)
     }
 
-    /// Fails if a message is too long for its turn.
-    fn check_message(&self, message: &Event, turn: &Turn) -> Result<(), EngineError> {
-        let Event::User { text, .. } = message else {
-            return Ok(());
-        };
-        let Agent { state, view, .. } = &self.ledger.agent;
-        let scale = Scale::of(state, view, &turn.target, turn.scale);
-        check_message_size(text, scale, &turn.budget)
-    }
-
-    /// Fails if a queued message would be too long, or a file is unreadable.
-    pub(crate) async fn check_waiting(&self, text: &str) -> Result<(), EngineError> {
-        let message = mentions::waiting_row(&self.ledger, text).await?;
-        match self.prepare_turn().await {
-            Ok(turn) => self.check_message(&message, &turn),
-            // The turn that takes the message reports the missing model.
-            Err(EngineError::NoModel(_)) => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
-
     /// Answers messages in the log, such as a fork's prompt.
     pub(crate) async fn answer(
         &mut self,
         front: &mut FrontEnd<'_>,
     ) -> Result<Outcome, EngineError> {
         self.tell_settled(front).await?;
-        let turn = self.prepare_turn().await?;
+        let turn = Turn::prepare(&self.ledger).await?;
         TurnLoop { worker: self, turn }
             .run(TurnStep::Ask, front)
             .await
@@ -200,14 +150,14 @@ impl Worker {
         front: &mut FrontEnd<'_>,
     ) -> Result<Outcome, EngineError> {
         self.tell_settled(front).await?;
-        self.take_in(Senders::Anybody, front).await?;
+        self.inbox().take_in(Senders::Anybody, front).await?;
         self.answer(front).await
     }
 
     /// Resumes a stopped turn.
     pub async fn resume(&mut self, front: &mut FrontEnd<'_>) -> Result<Outcome, EngineError> {
         self.tell_settled(front).await?;
-        self.check_resumable().await?;
+        check_resumable(&mut self.ledger).await?;
         self.ledger.crash_point(CrashPoint::BeforeResumptionStored);
         let rows = self
             .ledger
@@ -221,7 +171,7 @@ impl Worker {
     /// Repeats the last turn; its rows leave the path.
     pub async fn retry(&mut self, front: &mut FrontEnd<'_>) -> Result<Outcome, EngineError> {
         self.tell_settled(front).await?;
-        self.check_model().await?;
+        Turn::prepare(&self.ledger).await?;
         let message = self.ledger.last_message().await?;
         let (data, _) = leave_for(
             self.ledger.engine.reader(),
@@ -242,7 +192,7 @@ impl Worker {
 
     /// Continues unfinished work in the log: open calls, or an unanswered message.
     pub(crate) async fn go_on(&mut self, front: &mut FrontEnd<'_>) -> Result<Outcome, EngineError> {
-        let mut turn = self.prepare_turn().await?;
+        let mut turn = Turn::prepare(&self.ledger).await?;
         turn.starts = false;
         let open = self.ledger.open_calls().await?;
         let first = if open.is_empty() {
@@ -251,22 +201,6 @@ impl Worker {
             TurnStep::RunTools(open)
         };
         TurnLoop { worker: self, turn }.run(first, front).await
-    }
-
-    /// Fails if there is no stopped turn to resume. Stores nothing.
-    pub(crate) async fn check_resumable(&mut self) -> Result<(), EngineError> {
-        let mut turn = self.prepare_turn().await?;
-        self.read_window(&mut turn).await?;
-        let can_go_on = self.can_ask(&turn) && !is_at_rest(&self.ledger.agent);
-        if self.ledger.open_calls().await?.is_empty() && !can_go_on {
-            return Err(EngineError::NothingToResume);
-        }
-        Ok(())
-    }
-
-    /// Fails if no request can be sent to the model.
-    pub(crate) async fn check_model(&self) -> Result<(), EngineError> {
-        self.prepare_turn().await.map(drop)
     }
 
     /// Reports settled turns, after settling this worker's own unfinished one.
@@ -281,67 +215,6 @@ impl Worker {
         for row in std::mem::take(&mut self.ledger.settled) {
             front.tell(UiEvent::Settled(row));
         }
-        Ok(())
-    }
-
-    /// Determines model, tools and limits of a turn. Stores nothing.
-    async fn prepare_turn(&self) -> Result<Turn, EngineError> {
-        let settings = self.ledger.agent.state.settings();
-        let choice = self.ledger.engine.choice(settings)?;
-        let model = self.ledger.engine.models.resolve(&choice)?;
-        let tools = self.ledger.engine.toolset(settings).await;
-        let budget = self
-            .ledger
-            .engine
-            .budget(settings, &choice, model.window_tokens());
-        Ok(Turn {
-            target: Target {
-                documents: documents(self.ledger.engine.reader(), settings).await?,
-                ..target_of(&choice, &tools)
-            },
-            settings: settings.clone(),
-            starts: true,
-            budget,
-            window: budget,
-            scale: self.ledger.engine.models.token_scale(&choice),
-            model,
-            tools,
-            choice,
-            overflowed: false,
-            requests: 0,
-            calls: 0,
-            deadline: Instant::now() + self.ledger.engine.limits.time,
-        })
-    }
-
-    /// Reads as much of the path as a request can hold.
-    async fn read_window(&mut self, turn: &mut Turn) -> Result<(), EngineError> {
-        let Ledger { agent, engine, .. } = &mut self.ledger;
-        let Turn {
-            target,
-            budget,
-            scale,
-            ..
-        } = turn;
-        turn.window = window::read(engine.reader(), agent, target, *budget, *scale).await?;
-        Ok(())
-    }
-
-    /// Prepares a turn again, and keeps its consumption so far.
-    async fn renew_turn(
-        &mut self,
-        turn: &mut Turn,
-        front: &mut FrontEnd<'_>,
-    ) -> Result<(), EngineError> {
-        let fresh = read_held!(front, self.prepare_turn());
-        *turn = Turn {
-            starts: turn.starts,
-            overflowed: turn.overflowed,
-            requests: turn.requests,
-            calls: turn.calls,
-            deadline: turn.deadline,
-            ..fresh
-        };
         Ok(())
     }
 
@@ -377,7 +250,7 @@ impl Worker {
         stop: &Stop,
         front: &mut FrontEnd<'_>,
     ) -> Result<TurnStep, EngineError> {
-        let taken = self.taken_back(stop, front).await?;
+        let taken = self.inbox().taken_back(stop, front).await?;
         let (event, outcome) = self.stopped_by(stop);
         let report = failed_report(&outcome);
         self.ledger.crash_point(CrashPoint::BeforeStopStored);
@@ -390,26 +263,6 @@ impl Worker {
         front.hand_back(taken);
         Ok(TurnStep::Done(outcome))
     }
-
-    /// Returns true if there is a request to send to the model.
-    fn can_ask(&self, turn: &Turn) -> bool {
-        let Agent { state, view, .. } = &self.ledger.agent;
-        project(state, view, &turn.target, &turn.window).is_ok()
-    }
-}
-
-/// Returns true if no row after the last answer needs another one.
-fn is_at_rest(agent: &Agent) -> bool {
-    let entries = agent.view.entries().iter().rev();
-    let newest = entries.filter_map(|entry| match entry.kind()? {
-        Kind::User if !is_message(&data::read(entry.row.data.as_deref())) => None,
-        Kind::Assistant => Some(true),
-        Kind::User | Kind::ToolCall | Kind::ToolResult | Kind::Interrupted | Kind::Error => {
-            Some(false)
-        }
-        _ => None,
-    });
-    newest.into_iter().next().unwrap_or(true)
 }
 
 /// Builds the row and the outcome of a stopped turn.

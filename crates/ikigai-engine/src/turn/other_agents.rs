@@ -2,7 +2,7 @@
 
 use ikigai_store::{AgentRecord, CommitError};
 
-use super::Worker;
+use super::{Worker, check_resumable};
 use crate::EngineError;
 use crate::family::Started;
 use crate::frontend::{AgentJob, UserRequest};
@@ -50,7 +50,7 @@ pub(crate) async fn resume_other(
         }
         Err(error) => return Err(error),
     };
-    match opened.check_resumable().await {
+    match check_resumable(&mut opened.ledger).await {
         Ok(()) => {}
         Err(error) => {
             opened.release().await?;

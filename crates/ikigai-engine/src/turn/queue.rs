@@ -4,11 +4,11 @@ use ikigai_core::data::Cause;
 use ikigai_core::{Event, RowRef, Seq};
 use ikigai_store::{Effect, MailEffect, MailId, MailRecord};
 
-use super::{During, Worker};
+use super::{During, Turn, Worker};
 use crate::environment::{CrashPoint, draw_mail};
 use crate::family::shown_mail;
 use crate::frontend::{FrontEnd, Stop, UiEvent, UserRequest, WaitingLine};
-use crate::ledger::{CommitPlan, read_held};
+use crate::ledger::{CommitPlan, Ledger, read_held};
 use crate::{EngineError, mentions};
 
 /// Senders whose mail is delivered.
@@ -29,14 +29,14 @@ impl Worker {
     ) -> Result<Option<Stop>, EngineError> {
         match request {
             UserRequest::Stop(stop) => return Ok(Some(stop)),
-            UserRequest::Say(text) => self.queue(text.into(), front).await,
+            UserRequest::Say(text) => self.inbox().queue(text.into(), front).await,
             UserRequest::Command(line) => return Ok(self.heed_line(line.into(), front).await),
             UserRequest::Submit(submission) => {
                 return Ok(self.heed_line(submission.into(), front).await);
             }
             UserRequest::Preview(line) => self.interpreter.preview(self, line, front).await?,
             UserRequest::Do(job) => front.jobs.push_back(job),
-            UserRequest::TakeBack(mail) => self.take_back(mail, front).await,
+            UserRequest::TakeBack(mail) => self.inbox().take_back(mail, front).await,
             // The question is closed, so the answer is too late.
             UserRequest::Answer { .. } => {}
         }
@@ -46,7 +46,7 @@ impl Worker {
     /// Queues a message or runs a command, now or later. Returns a stop if it ends the turn.
     async fn heed_line(&mut self, waiting: WaitingLine, front: &mut FrontEnd<'_>) -> Option<Stop> {
         match self.interpreter.during(&waiting.line) {
-            None => self.queue(waiting, front).await,
+            None => self.inbox().queue(waiting, front).await,
             Some(During::AtOnce) => self.interpreter.run(self, waiting, front).await,
             Some(During::AtBreak) => front.at_break.push_back(waiting),
             Some(During::Interrupts) => {
@@ -57,10 +57,36 @@ impl Worker {
         None
     }
 
+    /// Handles received requests; returns the first stop.
+    pub(crate) async fn hear(
+        &mut self,
+        front: &mut FrontEnd<'_>,
+    ) -> Result<Option<Stop>, EngineError> {
+        let mut first = None;
+        while let Some(request) = front.next_said() {
+            let stop = self.heed(request, front).await?;
+            first = first.or(stop);
+        }
+        Ok(first)
+    }
+
+    pub(crate) fn inbox(&mut self) -> Inbox<'_> {
+        Inbox {
+            ledger: &mut self.ledger,
+        }
+    }
+}
+
+/// Mail of one agent: queued, withdrawn, and delivered as rows.
+pub(crate) struct Inbox<'a> {
+    ledger: &'a mut Ledger,
+}
+
+impl Inbox<'_> {
     /// Queues a message for the next boundary. If that fails, the front end gets it back.
     pub(crate) async fn queue(&mut self, waiting: WaitingLine, front: &mut FrontEnd<'_>) {
         let WaitingLine { line: text, id } = waiting;
-        match self.check_waiting(&text).await {
+        match self.check(&text).await {
             Ok(()) => {}
             Err(EngineError::NotSent(reason)) => {
                 return front.tell(UiEvent::NotStored { id, text, reason });
@@ -93,6 +119,17 @@ impl Worker {
                 }
             }
             Err(error) => front.not_stored(WaitingLine { line: text, id }, &error),
+        }
+    }
+
+    /// Fails if a queued message would be too long, or a file is unreadable.
+    async fn check(&self, text: &str) -> Result<(), EngineError> {
+        let message = mentions::waiting_row(self.ledger, text).await?;
+        match Turn::prepare(self.ledger).await {
+            Ok(turn) => turn.check_message(&message, &self.ledger.agent),
+            // The turn that takes the message reports the missing model.
+            Err(EngineError::NoModel(_)) => Ok(()),
+            Err(error) => Err(error),
         }
     }
 
@@ -141,19 +178,6 @@ impl Worker {
         Ok(waiting)
     }
 
-    /// Handles received requests; returns the first stop.
-    pub(crate) async fn hear(
-        &mut self,
-        front: &mut FrontEnd<'_>,
-    ) -> Result<Option<Stop>, EngineError> {
-        let mut first = None;
-        while let Some(request) = front.next_said() {
-            let stop = self.heed(request, front).await?;
-            first = first.or(stop);
-        }
-        Ok(first)
-    }
-
     /// Returns the queued mail of these senders, in the order of arrival.
     pub(super) async fn waiting(&self, senders: Senders) -> Result<Vec<MailRecord>, EngineError> {
         let agent = self.ledger.agent.state.agent();
@@ -167,7 +191,7 @@ impl Worker {
         let mut events = Vec::new();
         for mail in mail {
             let Some(from) = mail.from else {
-                events.push(mentions::queued_row(&self.ledger, &mail.text).await);
+                events.push(mentions::queued_row(self.ledger, &mail.text).await);
                 continue;
             };
             let sender = self.ledger.engine.store.agent(from).await?;
@@ -177,16 +201,8 @@ impl Worker {
         Ok(events)
     }
 
-    /// Delivers queued mail of the user; returns false if there is none.
+    /// Delivers queued mail of these senders; returns false if there is none.
     /// Each message becomes a row, in the transaction that marks it as delivered.
-    pub(super) async fn take_in_queued(
-        &mut self,
-        front: &mut FrontEnd<'_>,
-    ) -> Result<bool, EngineError> {
-        self.take_in(Senders::User, front).await
-    }
-
-    /// Delivers queued mail of these senders.
     pub(super) async fn take_in(
         &mut self,
         senders: Senders,

@@ -6,6 +6,7 @@ use ikigai_core::words::Severity;
 use ikigai_core::{Event, RowRef};
 use ikigai_store::Agent;
 
+use super::Turn;
 use super::compact::{ContextKeeper, NOT_ON_PATH, Shrunk, Summary, Written};
 use crate::EngineError;
 use crate::environment::CrashPoint;
@@ -52,7 +53,7 @@ impl ContextKeeper<'_> {
         (at, data, text): (RowRef, SummaryData, String),
         command: CommandData,
     ) -> Result<SummaryDraft, EngineError> {
-        let turn = self.worker.prepare_turn().await?;
+        let turn = Turn::prepare(&self.worker.ledger).await?;
         let Agent { state, view, .. } = &self.worker.ledger.agent;
         let scale = Scale::of(state, view, &turn.target, turn.scale);
         Ok(SummaryDraft {

@@ -102,6 +102,6 @@ impl TurnLoop<'_> {
         if self.turn.settings == *self.worker.settings() {
             return Ok(());
         }
-        self.worker.renew_turn(&mut self.turn, front).await
+        self.turn.renew(&self.worker.ledger, front).await
     }
 }

@@ -3,7 +3,7 @@
 use ikigai_core::data::Cause;
 use ikigai_core::settings::{Approve, ModelChoice};
 use ikigai_core::spelling::spell_out;
-use ikigai_core::{Row, Settings};
+use ikigai_core::{AgentId, Row, RowRef, Settings};
 use ikigai_store::{Agent, AgentRecord};
 use ikigai_tools::output::{MOST_SENT_BYTES, OutputLimit};
 use ikigai_tools::permission::Decision;
@@ -13,7 +13,7 @@ use super::compact::ContextKeeper;
 use super::settle::Settlement;
 use super::{Interpreter, Summary};
 use crate::context::Context;
-use crate::cost::Cap;
+use crate::cost::{Cap, caps};
 use crate::environment::CrashPoint;
 use crate::family::{Family, Started};
 use crate::frontend::{FrontEnd, Question, Stop, UiEvent};
@@ -79,12 +79,21 @@ impl Worker {
         &self.ledger.engine
     }
 
+    pub(crate) fn id(&self) -> AgentId {
+        self.ledger.id()
+    }
+
+    /// Returns the newest row of the agent.
+    pub(crate) fn newest(&self) -> RowRef {
+        RowRef::new(self.id(), self.ledger.agent.state.head())
+    }
+
     pub(super) fn crash_point(&self, point: CrashPoint) {
         self.ledger.crash_point(point);
     }
 
     /// Stores rows and effects; see [`Ledger::commit`].
-    pub(super) async fn commit(
+    pub(crate) async fn commit(
         &mut self,
         plan: CommitPlan<'_, '_>,
     ) -> Result<Vec<Row>, EngineError> {
@@ -121,14 +130,7 @@ impl Worker {
 
     /// Returns the caps of the agent and its ancestors, the nearest first.
     pub async fn caps(&self) -> Result<Vec<Cap>, EngineError> {
-        self.ledger.engine.caps(&self.ledger.agent).await
-    }
-
-    /// Requests the window of an unknown model from the server, with a short timeout.
-    pub(crate) async fn look_up_window(&self) -> Result<(), EngineError> {
-        let choice = self.ledger.engine.choice(self.settings())?;
-        self.ledger.engine.models.learn_window(&choice).await;
-        Ok(())
+        caps(&self.ledger.engine, &self.ledger.agent).await
     }
 
     /// Returns the contents of the window.
@@ -157,7 +159,7 @@ impl Worker {
     pub(crate) async fn greet(&mut self, front: &mut FrontEnd<'_>) -> Result<(), EngineError> {
         self.tell_settled(front).await?;
         self.offer_grants(front);
-        self.tell_queued(front).await?;
+        self.inbox().tell_queued(front).await?;
         let open = self.ledger.open_calls().await?;
         if open.is_empty() || !front.answers {
             return Ok(());

@@ -2,8 +2,6 @@
 
 use ikigai_core::Settings;
 use ikigai_core::settings::Rule;
-use ikigai_engine::{FrontEnd, USER_REQUESTS};
-use tokio::sync::mpsc;
 
 use super::support::{line, printed, seen, survives};
 use crate::support::{HERE, World, say};
@@ -92,10 +90,6 @@ async fn overlays_leave_no_row() {
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
     let before = world.rows(id).await;
-    let (_sender, mut receiver) = mpsc::channel(USER_REQUESTS);
-    let mut told = Vec::new();
-    let mut tell = |update| told.push(update);
-    let mut desk = FrontEnd::new(&mut receiver, &mut tell);
     let shown = [
         "/help",
         "/help mark",
@@ -108,7 +102,7 @@ async fn overlays_leave_no_row() {
     ];
 
     for typed in shown {
-        let text = worker.preview(typed, &mut desk).await.unwrap();
+        let text = worker.preview(typed).await.unwrap();
         assert!(text.is_some_and(|text| !text.is_empty()), "{typed}");
     }
     for typed in [
@@ -119,11 +113,10 @@ async fn overlays_leave_no_row() {
         "hello",
         "/nothing",
     ] {
-        let text = worker.preview(typed, &mut desk).await.unwrap();
+        let text = worker.preview(typed).await.unwrap();
         assert_eq!(text, None, "{typed}");
     }
 
-    assert_eq!(told, []);
     assert_eq!(world.rows(id).await, before);
     for typed in shown {
         line(&mut worker, typed).await;

@@ -1,0 +1,270 @@
+//! Actions of commands that need more than rows. Only the dispatcher runs them.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use ikigai_core::data::{CommandData, KilledBy, SummaryData};
+use ikigai_core::project::estimate_tokens;
+use ikigai_core::{AgentId, Event, RowRef};
+use ikigai_store::AgentRecord;
+use tokio::time::{Instant, sleep_until};
+
+use super::compact::NOTHING;
+use super::dispatch::late_data;
+use super::fork::{no_room, told};
+use super::reply::Then;
+use super::{Reply, Trouble};
+use crate::family::{ForkWish, Wait};
+use crate::figures::tokens;
+use crate::frontend::{FrontEnd, MergePreview, Next, UiEvent};
+use crate::ledger::CommitPlan;
+use crate::turn::{Written, check_resumable, resume_other, start_other};
+use crate::{AgentJob, EngineError, Worker};
+
+/// Action of a command on agents or summaries.
+pub(crate) enum CommandAction {
+    /// Creates children; `true` shows the last one.
+    Fork(Vec<ForkWish>, bool),
+    /// Kills an agent and its descendants.
+    Kill(AgentRecord),
+    /// Resumes the stopped turns of other agents; `true` also resumes this one's.
+    Resume(Vec<AgentRecord>, bool),
+    /// Starts a turn of an agent that has new mail.
+    Wake(AgentRecord),
+    /// Waits for agents.
+    Wait(Vec<AgentId>, Duration),
+    /// Writes a summary, with instructions.
+    Summarise(Option<String>),
+    /// Opens a summary in the user's editor: the one in force, or a new one.
+    EditSummary {
+        line: String,
+        in_force: Option<(RowRef, SummaryData, String)>,
+        instructions: Option<String>,
+    },
+}
+
+impl CommandAction {
+    /// Runs the action and returns the command's reply.
+    pub(super) async fn run(
+        self,
+        worker: &mut Worker,
+        front: &mut FrontEnd<'_>,
+    ) -> Result<Reply, Trouble> {
+        match self {
+            Self::Fork(wishes, go) => fork(worker, wishes, go, front).await,
+            Self::Kill(target) => kill(worker, &target, front).await,
+            Self::Resume(others, own) => resume(worker, others, own).await,
+            Self::Wake(to) => {
+                start_other(worker, &to, AgentJob::Mail).await?;
+                Ok(Reply::says(format!("{} reads it", to.name)))
+            }
+            Self::Wait(agents, patience) => watch_agents(worker, agents, patience, front).await,
+            Self::Summarise(instructions) => summarise(worker, instructions, front).await,
+            Self::EditSummary {
+                line,
+                in_force,
+                instructions,
+            } => edit_summary(worker, &line, in_force, instructions, front).await,
+        }
+    }
+}
+
+async fn fork(
+    worker: &mut Worker,
+    wishes: Vec<ForkWish>,
+    go: bool,
+    front: &mut FrontEnd<'_>,
+) -> Result<Reply, Trouble> {
+    let mut output = String::new();
+    let mut last = None;
+    for wish in wishes {
+        let (forked, rows) = match worker.family().fork(&wish, |_| Vec::new(), None).await {
+            Ok(forked) => forked,
+            Err(error) => return Err(no_room(error, &output)),
+        };
+        front.told(rows);
+        output.push_str(&told(&forked.name, &wish));
+        if wish.prompt.is_some() {
+            worker.family().start_child(forked.id).await?;
+        }
+        last = Some((forked.id, wish.prompt.is_none()));
+    }
+    let reply = Reply::says(output.trim_end());
+    Ok(match last {
+        Some((child, idle)) if idle || go => reply.then(Then::Front(Next::Switch(child))),
+        _ => reply,
+    })
+}
+
+async fn kill(
+    worker: &mut Worker,
+    target: &AgentRecord,
+    front: &mut FrontEnd<'_>,
+) -> Result<Reply, Trouble> {
+    let own = worker.id();
+    match worker
+        .family()
+        .kill(target, KilledBy::User, Vec::new(), None)
+        .await
+    {
+        Ok((rows, killed)) => {
+            front.told(rows);
+            let below = killed.len() - 1;
+            let with = match below {
+                0 => String::new(),
+                1 => " and its child".to_owned(),
+                below => format!(" and its {below} descendants"),
+            };
+            let reply = Reply::says(format!("✗ killed {}{with}", target.name));
+            let parent = target.parent.filter(|_| killed.contains(&own));
+            Ok(match parent {
+                Some(parent) => reply.then(Then::Front(Next::Switch(parent))),
+                None => reply,
+            })
+        }
+        Err(error @ (EngineError::KillsRoot(_) | EngineError::Dead(_))) => {
+            Trouble::refused(error.to_string())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn resume(
+    worker: &mut Worker,
+    others: Vec<AgentRecord>,
+    is_meant: bool,
+) -> Result<Reply, Trouble> {
+    let mut output = String::new();
+    for other in others {
+        if resume_other(worker, &other).await? {
+            let _ = writeln!(output, "▶ {} goes on", other.name);
+        }
+    }
+    if is_meant && worker.unsettled {
+        return Trouble::refused(format!("{output}it is at work"));
+    }
+    let goes_on = match check_resumable(&mut worker.ledger).await {
+        Ok(()) => is_meant,
+        Err(EngineError::NothingToResume) => false,
+        Err(error) => return Err(error.into()),
+    };
+    if goes_on {
+        let reply = Reply::does(Event::resume(), format!("{output}▶ going on"));
+        return Ok(reply.then(Then::Work(AgentJob::GoOn)));
+    }
+    if output.is_empty() {
+        return Trouble::refused("there is no stopped turn to go on with");
+    }
+    Ok(Reply::says(output.trim_end()))
+}
+
+/// Waits until these agents are idle, and reports the state of each.
+async fn watch_agents(
+    worker: &mut Worker,
+    of: Vec<AgentId>,
+    patience: Duration,
+    front: &mut FrontEnd<'_>,
+) -> Result<Reply, Trouble> {
+    let engine = worker.engine().clone();
+    let wait = Wait::starting(engine.environment.now(), patience, of);
+    let until = Instant::now() + patience;
+    let mut changes = engine.hub.changes(&engine.store);
+    loop {
+        changes.mark_unchanged();
+        let watched = worker.family().watched(&wait).await?;
+        if !watched.some_work || Instant::now() >= until {
+            return Ok(Reply::says(watched.report));
+        }
+        tokio::select! {
+            biased;
+            request = front.next() => if let Some(stop) = worker.heed(request, front).await? {
+                let told = format!("{}\nthe wait was ended; nobody was killed", watched.report);
+                return Err(Trouble::Stopped(stop, told));
+            },
+            _ = changes.changed() => {}
+            () = sleep_until(until) => {}
+        }
+    }
+}
+
+/// Requests a summary, until the user stops it.
+async fn summarise(
+    worker: &mut Worker,
+    instructions: Option<String>,
+    front: &mut FrontEnd<'_>,
+) -> Result<Reply, Trouble> {
+    let mut keeper = worker.context_keeper();
+    let Some(summary) = keeper.begin_summary(instructions.as_deref()).await? else {
+        return Trouble::refused(NOTHING);
+    };
+    outcome(keeper.see_written(summary, front).await?)
+}
+
+/// Reports the result of a summary.
+fn outcome(written: Written) -> Result<Reply, Trouble> {
+    match written {
+        Written::Shrunk(shrunk) => Ok(Reply::says(shrunk.to_string())),
+        Written::Nothing(reason) => Trouble::refused(format!(
+            "no summary: {reason} · the conversation is sent as before"
+        )),
+        Written::Stopped(stop) => {
+            let told = "interrupted · the conversation is sent as before";
+            Err(Trouble::Stopped(stop, told.to_owned()))
+        }
+    }
+}
+
+async fn edit_summary(
+    worker: &mut Worker,
+    line: &str,
+    in_force: Option<(RowRef, SummaryData, String)>,
+    instructions: Option<String>,
+    front: &mut FrontEnd<'_>,
+) -> Result<Reply, Trouble> {
+    // The newest row is that of the command.
+    let command = late_data(line, worker.newest());
+    let mut keeper = worker.context_keeper();
+    let draft = if let Some(in_force) = in_force {
+        keeper.draft_of(in_force, command).await?
+    } else {
+        let Some(summary) = keeper.begin_summary(instructions.as_deref()).await? else {
+            return Trouble::refused(NOTHING);
+        };
+        match keeper.draft_summary(summary, command, front).await? {
+            Ok(draft) => draft,
+            Err(written) => return outcome(written),
+        }
+    };
+    let size = draft.scale.counted(estimate_tokens(&draft.text));
+    front.tell(UiEvent::Next(Next::EditSummary(Box::new(draft))));
+    Ok(Reply::says(format!(
+        "{} tokens, in your editor",
+        tokens(size)
+    )))
+}
+
+/// Stores a merge with text that the user may have edited.
+/// Makes the same rows as the command.
+pub(crate) async fn store_merge(
+    worker: &mut Worker,
+    preview: &MergePreview,
+    text: &str,
+    front: &mut FrontEnd<'_>,
+) -> Result<(), EngineError> {
+    let name = preview.child.name.clone();
+    if preview.child.parent != Some(worker.id()) {
+        let reason = format!("{name} is no child of this agent");
+        return Err(EngineError::Refused(reason));
+    }
+    let data = CommandData {
+        command: Some("merge".to_owned()),
+        echo: Some(format!("/merge {name}")),
+        args: Some(name),
+        ..CommandData::default()
+    };
+    let output = Some(preview.line());
+    let events = vec![preview.event(text), Event::Command { output, data }];
+    let rows = worker.commit(CommitPlan::events(events)).await?;
+    front.told(rows);
+    Ok(())
+}
