@@ -56,8 +56,8 @@ pub fn clean_line(text: &str) -> Cow<'_, str> {
 /// Escapes a text that a user approves; only `\n` stays unchanged.
 ///
 /// Everything without a distinct visible form is escaped: tabs and a `\r` before `\n`, unusual
-/// blanks, joiners, marks on ASCII letters, private and unassigned code points, long runs of
-/// blanks. Signs that this function writes itself are escaped where the text has them.
+/// blanks, joiners, letters without a cell, marks on ASCII letters, private and unassigned code
+/// points, long runs of blanks. Signs that this function writes itself are escaped where the text has them.
 pub fn spell_out(text: &str) -> String {
     let mut spelled = String::with_capacity(text.len());
     let mut blanks = 0;
@@ -78,6 +78,7 @@ pub fn spell_out(text: &str) -> String {
             // Signs of this function itself, and a blank that `char` counts as printable.
             '⟨' | '\u{2400}'..='\u{2426}' | '\u{2800}' => false,
             _ if is_hidden(character) || is_joiner(character) || character.is_control() => false,
+            _ if has_no_cell(character) => false,
             _ if is_mark => stands && marks <= MOST_MARKS && is_extending(character),
             _ => true,
         };
@@ -181,6 +182,30 @@ fn is_hidden(character: char) -> bool {
         | '\u{e0000}'..='\u{e00ff}'
         | '\u{e01f0}'..='\u{e0fff}'
     ) || code & 0xfffe == 0xfffe
+}
+
+/// Returns true for letters and signs that a terminal shows as nothing.
+///
+/// Terminals join vowels and finals of Hangul and prefixed letters with a neighbour, or drop them.
+/// The others are blanks in their scripts.
+fn has_no_cell(character: char) -> bool {
+    matches!(
+        character,
+        '\u{d4e}'
+        | '\u{1160}'..='\u{11ff}'
+        | '\u{a8fa}'
+        | '\u{d7b0}'..='\u{d7ff}'
+        | '\u{111c2}'..='\u{111c3}'
+        | '\u{113d1}'
+        | '\u{1193f}'
+        | '\u{11941}'
+        | '\u{11a84}'..='\u{11a89}'
+        | '\u{11d46}'
+        | '\u{11f02}'
+        | '\u{13441}'..='\u{13442}'
+        | '\u{16fe4}'
+        | '\u{1d159}'
+    )
 }
 
 /// Returns true for zero-width characters that emoji and several scripts need.

@@ -1,5 +1,6 @@
+use ikigai_core::spelling::spell_out;
 use proptest::prelude::*;
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::*;
 
@@ -77,5 +78,36 @@ proptest! {
 
         prop_assert!(width(kept) <= cells);
         prop_assert!(width(kept) == width(&text) || width(kept) + 2 > cells);
+    }
+}
+
+/// Returns the text that the cells of `text` contain.
+fn in_cells(text: &str) -> String {
+    pieces(text).map(|piece| piece.text).collect()
+}
+
+/// Cells drop characters without a width, so an approved text must not contain any.
+#[test]
+fn cells_show_every_character_of_an_approved_text() {
+    let has_no_width = |character: &char| character.width().unwrap_or(0) == 0;
+    for character in ('\0'..=char::MAX).filter(has_no_width) {
+        for base in ["", "a", "é", "日", "\u{1100}", "क"] {
+            let text = format!("{base}{character}{character}{character}{character}b");
+
+            let spelled = spell_out(&text).replace('\n', "");
+
+            assert_eq!(in_cells(&spelled), spelled, "{text:?}");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn cells_show_every_approved_text(
+        text in prop_oneof![".{0,80}", "[a❤👍\u{ff9e}ｶक\u{94d}ष🇩🏽\u{1100}\u{1161}\u{301}é\u{600}]{0,80}"],
+    ) {
+        let spelled = spell_out(&text).replace('\n', "");
+
+        prop_assert_eq!(in_cells(&spelled), spelled);
     }
 }
