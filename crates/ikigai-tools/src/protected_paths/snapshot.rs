@@ -35,6 +35,8 @@ pub(super) struct DirectorySnapshot {
 enum Recorded {
     File {
         mode: u32,
+        /// True if the file has another name, through which it can be changed later.
+        is_linked: bool,
         /// None for a file over the limit.
         content: Option<Vec<u8>>,
         bytes: u64,
@@ -49,7 +51,7 @@ enum Recorded {
 /// Kind of a guarded directory; decides which changes count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GuardedKind {
-    /// Hooks of git: only executable files that are no samples count.
+    /// Hooks of git: only executable or linked files that are no samples count.
     Hooks,
     /// Settings: every file counts.
     Settings,
@@ -68,9 +70,12 @@ impl GuardedKind {
         match (self, entry) {
             (_, Recorded::Directory) | (Self::Hooks, Recorded::Other) => false,
             (Self::Settings, _) | (Self::Hooks, Recorded::Link(_)) => true,
-            (Self::Hooks, Recorded::File { mode, .. }) => {
-                mode & 0o111 != 0 && !self.is_sample(name)
-            }
+            (
+                Self::Hooks,
+                Recorded::File {
+                    mode, is_linked, ..
+                },
+            ) => (*is_linked || mode & 0o111 != 0) && !self.is_sample(name),
         }
     }
 
@@ -226,6 +231,7 @@ impl Recorded {
         }
         Self::File {
             mode: metadata.mode() & 0o7777,
+            is_linked: metadata.nlink() > 1,
             modified: content
                 .is_none()
                 .then(|| (metadata.mtime(), metadata.mtime_nsec())),

@@ -202,6 +202,23 @@ async fn nothing_that_runs_later_is_left_by_a_command() {
     }
 }
 
+/// A later command could make a hook executable through a link outside of the mounted directory.
+#[tokio::test]
+async fn a_hook_with_a_link_elsewhere_is_taken_back() {
+    let site = Site::new().await;
+    fs::remove_dir_all(site.project.join(".git/hooks")).unwrap();
+    let before = site.protected();
+
+    let plant = "mkdir .git/hooks; echo evil >script; ln script .git/hooks/pre-commit";
+    let (_, remark, _) = site.bash(plant).await;
+    let (_, later, _) = site.bash("chmod +x script").await;
+
+    remove_copies(remark.as_deref());
+    remove_copies(later.as_deref());
+    assert_eq!(site.protected(), before, "{remark:?}");
+    assert!(remark.unwrap().contains(".git/hooks/pre-commit"));
+}
+
 #[tokio::test]
 async fn other_changes_of_the_same_command_stay() {
     let site = Site::new().await;
@@ -317,6 +334,7 @@ const ALL: &[&str] = &[
     "protected_paths::ordinary_work_with_git_goes_on",
     "protected_paths::a_repository_that_cannot_be_written_is_never_touched",
     "protected_paths::changes_of_the_user_during_a_command_stay_where_mounts_protect",
+    "protected_paths::a_hook_with_a_link_elsewhere_is_taken_back",
 ];
 
 #[test]
