@@ -20,11 +20,55 @@ const SHELL_TOOL: &str = "bash";
 
 /// Words that run the command after them.
 const RUNNERS: &[&str] = &[
-    "!", "builtin", "busybox", "chroot", "chrt", "command", "coproc", "do", "doas", "elif", "else",
-    "env", "eval", "exec", "fakeroot", "flock", "if", "ionice", "ltrace", "nice", "nohup",
-    "numactl", "parallel", "pkexec", "prlimit", "setarch", "setpriv", "setsid", "stdbuf", "strace",
-    "sudo", "taskset", "then", "time", "timeout", "toybox", "trap", "unbuffer", "unshare", "until",
-    "valgrind", "watch", "while", "xargs",
+    "!",
+    "builtin",
+    "busybox",
+    "cgexec",
+    "chroot",
+    "chrt",
+    "command",
+    "coproc",
+    "dbus-run-session",
+    "do",
+    "doas",
+    "elif",
+    "else",
+    "env",
+    "eval",
+    "exec",
+    "fakeroot",
+    "flock",
+    "if",
+    "ionice",
+    "ltrace",
+    "nice",
+    "nohup",
+    "nsenter",
+    "numactl",
+    "parallel",
+    "pkexec",
+    "prlimit",
+    "runuser",
+    "setarch",
+    "setpriv",
+    "setsid",
+    "stdbuf",
+    "strace",
+    "sudo",
+    "systemd-run",
+    "taskset",
+    "then",
+    "time",
+    "timeout",
+    "toybox",
+    "trap",
+    "unbuffer",
+    "unshare",
+    "until",
+    "valgrind",
+    "watch",
+    "while",
+    "xargs",
 ];
 
 /// Runners with a first operand that is no part of the command: a file or a directory.
@@ -227,17 +271,36 @@ fn has_rule(patterns: &[&str], command: &[Word]) -> bool {
 /// This is best effort: a line can hide its commands (`eval`, a script), and only the sandbox helps
 /// against that.
 pub(super) fn refuses_line(pattern: &str, line: &str) -> bool {
-    let understood = shell::commands(line).unwrap_or_default();
+    // The shell joins lines at a backslash before any other rule.
+    let line = line.replace("\\\n", "");
+    let understood = shell::commands(&line).unwrap_or_default();
     let spelled = understood.iter().map(|command| shell::spelled(command));
-    let ends_command = |c: char| ";|&\n\r(){}`'\"$<>".contains(c);
-    let rough = line.split(ends_command).map(|part| {
-        let words: Vec<_> = part.split_whitespace().collect();
-        words.join(" ")
-    });
-    matches_command(pattern, line)
+    let is_quote = |c: char| matches!(c, '\'' | '"' | '\\');
+    let unquoted = line.replace(is_quote, "");
+    let rough = [rough_commands(&line), rough_commands(&unquoted)].concat();
+    matches_command(pattern, &line)
         || spelled
             .chain(rough)
             .any(|command| refuses_command(pattern, &command))
+}
+
+/// Splits a line at every character that can end a command.
+///
+/// A part behind `<` or `>` begins with a file name, and the command may follow it.
+fn rough_commands(line: &str) -> Vec<String> {
+    let mut commands = Vec::new();
+    let mut is_target = false;
+    let ends_command = |c: char| ";|&\n\r(){}`'\"$<>".contains(c);
+    for part in line.split_inclusive(ends_command) {
+        let text = part.trim_end_matches(ends_command);
+        let words: Vec<_> = text.split_whitespace().collect();
+        commands.push(words.join(" "));
+        if is_target && let Some((_, behind)) = words.split_first() {
+            commands.push(behind.join(" "));
+        }
+        is_target = part.ends_with(['<', '>']) || is_target && words.is_empty();
+    }
+    commands
 }
 
 /// Checks a command, the commands that it runs, and the program without its directory.

@@ -133,6 +133,19 @@ fn refusing_looks_into_the_line() {
         "find . -name x -exec git push {} +",
         "find . -execdir sudo git push \\;",
         "sudo find . -ok git push \\;",
+        ">log git push",
+        "2>/dev/null git push",
+        "2>&1 git push",
+        "<in >>out git push origin",
+        "<<<text git push",
+        "> 'two words' git push",
+        ">log g'i't push",
+        ">log g\\it push",
+        "git \\\npush",
+        "gi\\\nt push",
+        "nsenter -t 1 git push",
+        "runuser -u user -- git push",
+        "systemd-run --user git push",
     ];
     let no = [
         "git status",
@@ -142,6 +155,8 @@ fn refusing_looks_into_the_line() {
         "find . -name git push",
         "find . -exec echo git push",
         "flock lock echo git push",
+        ">log echo git push",
+        "echo 'a\\nb' >git.txt",
     ];
 
     for line in yes {
