@@ -123,3 +123,23 @@ fn a_submission_over_the_socket_is_ok_if_stored_and_else_pending_and_stored_once
     assert_eq!(messages(&newcomer, "hello out there"), 1);
     assert_eq!(last.out, "{\"type\":\"ok\"}\n");
 }
+
+#[test]
+fn a_submission_over_the_socket_is_pending_while_the_store_is_removed() {
+    let newcomer = Newcomer::with_file();
+    let program = start(&newcomer, &[]);
+    ctl(&newcomer, &["submit", "first"]);
+    ctl(&newcomer, &["wait_idle", "60000"]);
+    let directory = newcomer.database().parent().unwrap().to_owned();
+    let elsewhere = directory.with_extension("moved");
+    fs::rename(&directory, &elsewhere).unwrap();
+
+    let away = ctl(&newcomer, &["submit", "hello out there"]);
+    fs::rename(&elsewhere, &directory).unwrap();
+    wait_until("the row", || messages(&newcomer, "hello out there") > 0);
+    program.end().unwrap();
+
+    assert!(away.out.contains("\"type\":\"pending\""), "{away:?}");
+    assert!(away.out.contains("store is away"), "{away:?}");
+    assert_eq!(messages(&newcomer, "hello out there"), 1);
+}
