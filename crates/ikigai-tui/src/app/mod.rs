@@ -70,6 +70,7 @@ use self::layer::{Handled, Layer, LayerChange};
 use self::merge_editor::MergeEditor;
 use self::question::QuestionLayer;
 use self::quit::QuitPrompt;
+use self::toast::Toast;
 use crate::key::{KeyCode, KeyPress, MouseEvent, TerminalEvent};
 use crate::keys::{Action, Bindings, Meaning};
 use crate::paint::Grid;
@@ -455,8 +456,8 @@ impl App {
         let modes = self.top(|layer, ctx| layer.bindings(ctx));
         match self.ctx.bindings.meaning(&modes, &pressed) {
             Meaning::Prefix => {
-                let names: Vec<_> = pressed.iter().map(ToString::to_string).collect();
-                self.ctx.toast(format!("{} …", names.join(" ")));
+                let next = self.ctx.bindings.next_keys(&modes, &pressed);
+                self.ctx.toast = Some(Toast::next_keys(&pressed, &next));
                 self.pressed = pressed;
             }
             Meaning::Action(action) => {
@@ -465,7 +466,7 @@ impl App {
                 }
                 self.act(action);
             }
-            Meaning::Nothing if pressed.len() > 1 => self.ctx.toast("that means nothing"),
+            Meaning::Nothing if pressed.len() > 1 => self.ctx.toast("Key not bound"),
             Meaning::Nothing => self.type_key(key),
         }
     }

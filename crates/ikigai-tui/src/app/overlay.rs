@@ -39,14 +39,15 @@ impl Overlay {
 }
 
 /// Widest column of keys in the help; a row with more keys is not aligned.
-const KEY_COLUMNS: usize = 40;
+const KEY_COLUMNS: usize = 24;
 
 /// Creates the help on keys, in groups.
 pub(super) fn help(bindings: &Bindings) -> Overlay {
     let mut lines = Vec::new();
-    let groups = bindings.help();
+    let mut groups = vec![bindings.essential_help()];
+    groups.extend(bindings.help());
     let keys = groups.iter().flat_map(|group| &group.rows);
-    let columns = keys.map(|(keys, _)| width(&keys.join(", "))).max();
+    let columns = keys.map(|(keys, _)| width(&labels(keys))).max();
     let columns = columns.unwrap_or(0).min(KEY_COLUMNS);
     for group in groups {
         if !lines.is_empty() {
@@ -55,7 +56,7 @@ pub(super) fn help(bindings: &Bindings) -> Overlay {
         let heading = Look::of(Tone::Heading).with(Look::BOLD);
         lines.push(TextLine::of(group.heading, heading));
         for (keys, entry) in group.rows {
-            let keys = format!("  {:<columns$} ", keys.join(", "));
+            let keys = format!("  {:<columns$} ", labels(&keys));
             let mut line = TextLine::new(vec![
                 TextSpan::new(keys, Tone::Code),
                 TextSpan::new(entry.help, Tone::Text),
@@ -64,7 +65,13 @@ pub(super) fn help(bindings: &Bindings) -> Overlay {
             lines.push(line);
         }
     }
-    Overlay::of_lines("Keys · /help lists the commands", lines)
+    Overlay::of_lines("Keys · /help for commands", lines)
+}
+
+/// Returns the keys of an action as the screen shows them.
+fn labels(keys: &[String]) -> String {
+    let labels: Vec<_> = keys.iter().map(|names| keys::label(names)).collect();
+    labels.join(", ")
 }
 
 impl Layer for Overlay {
@@ -127,7 +134,7 @@ impl Layer for Overlay {
         let hints = Hints {
             gap,
             keys: &["↑↓ scroll"],
-            way_out: "Esc back",
+            way_out: "Esc close",
             look: Look::of(Tone::Faint),
         };
         grid.line(bottom - 1, 0, &hints.after(&more, area.columns));

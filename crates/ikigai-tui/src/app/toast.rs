@@ -4,6 +4,8 @@ use std::time::Instant;
 
 use ikigai_core::words::Severity;
 
+use crate::key::KeyPress;
+use crate::keys::{Action, ActionEntry};
 use crate::line::TextLine;
 use crate::look::Tone;
 use crate::signs::{Sign, Symbols};
@@ -27,11 +29,40 @@ impl Toast {
         }
     }
 
+    /// Lists the keys that can follow a prefix such as `Ctrl-X`.
+    pub(super) fn next_keys(prefix: &[KeyPress], next: &[(KeyPress, &ActionEntry)]) -> Self {
+        let prefix: Vec<_> = prefix.iter().map(KeyPress::label).collect();
+        let mut keys = Vec::new();
+        let mut numbers = Vec::new();
+        for (key, entry) in next {
+            match entry.action {
+                Action::Agent(_) => numbers.push(key.label()),
+                _ => keys.push(format!("{} {}", key.label(), short(entry.help))),
+            }
+        }
+        match (numbers.first(), numbers.last()) {
+            (Some(first), Some(last)) if first != last => {
+                keys.push(format!("{first}–{last} agent by number"));
+            }
+            (Some(only), _) => keys.push(format!("{only} agent by number")),
+            _ => {}
+        }
+        Self::lasting(format!("{} then {}", prefix.join(" "), keys.join(" · ")))
+    }
+
     /// Its line, after this indentation.
     pub(super) fn line(&self, indent: &str, symbols: Symbols) -> TextLine {
         let text = signed(self.severity, &self.text, symbols);
         TextLine::of(format!("{indent}{}", clean(&text)), Tone::Busy)
     }
+}
+
+/// Shortens the help of an action to its object: `parent agent` for `go to the parent agent`.
+fn short(help: &str) -> &str {
+    let verbs = ["go to the ", "go back to the ", "show the "];
+    let object = verbs.iter().find_map(|verb| help.strip_prefix(verb));
+    let object = object.unwrap_or(help);
+    object.split_once(" (").map_or(object, |(object, _)| object)
 }
 
 /// Returns a text with the sign of its severity.

@@ -14,6 +14,8 @@ use crate::key::KeyPress;
 pub use name::NoSuchKey;
 pub use table::{Action, ActionEntry, entries};
 
+use table::ESSENTIAL;
+
 /// Context of a key. Several can apply at once; the first that binds the key decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyMode {
@@ -73,10 +75,10 @@ impl KeyMode {
             Self::Empty => "Empty input",
             Self::Always => "Everywhere",
             Self::List => "Completion list",
-            Self::Search => "Search in what was sent",
-            Self::Asked => "A question arrives while you type",
+            Self::Search => "Search in sent messages",
+            Self::Asked => "A question appears while you type",
             Self::Question => "Question",
-            Self::Others => "Other agents ask",
+            Self::Others => "Questions of other agents",
             Self::Browse => "Browse mode",
             Self::Board => "Board",
             Self::Picker => "Pickers",
@@ -108,10 +110,10 @@ pub enum BindError {
         source: NoSuchKey,
     },
     /// Neither one key nor two.
-    #[error("`{0}`: give one key, or two with a space between them")]
+    #[error("`{0}`: use one key, or two separated by a space")]
     Length(String),
     /// Unknown action.
-    #[error("`{keys}`: there is no action `{action}`")]
+    #[error("unknown action `{action}` for {keys}")]
     Action {
         /// The keys as configured.
         keys: String,
@@ -133,6 +135,9 @@ struct Binding {
     keys: Vec<KeyPress>,
     action: Action,
 }
+
+/// Most keys of one action at the top of the on-screen help.
+const ESSENTIAL_KEYS: usize = 2;
 
 /// Action name that removes a binding.
 const NONE: &str = "none";
@@ -210,6 +215,38 @@ impl Bindings {
         found.map(|bound| names(&bound.keys)).collect()
     }
 
+    /// Returns the keys that continue a prefix, with their actions.
+    pub fn next_keys(
+        &self,
+        modes: &[KeyMode],
+        prefix: &[KeyPress],
+    ) -> Vec<(KeyPress, &'static ActionEntry)> {
+        let prefix: Vec<KeyPress> = prefix.iter().map(|key| key.plain()).collect();
+        let bound = self.bound.iter().filter(|bound| {
+            let applies = bound.mode == KeyMode::Always || modes.contains(&bound.mode);
+            applies && bound.keys.starts_with(&prefix)
+        });
+        let next = bound.filter_map(|bound| {
+            let entry = entries().find(|entry| entry.action == bound.action)?;
+            Some((*bound.keys.get(prefix.len())?, entry))
+        });
+        next.collect()
+    }
+
+    /// Returns the help on the keys used most, for the top of the on-screen help.
+    pub fn essential_help(&self) -> Help {
+        let rows = ESSENTIAL.iter().filter_map(|(mode, action)| {
+            let entry = entries().find(|entry| entry.action == *action)?;
+            let mut keys = self.keys_of(*mode, *action);
+            keys.truncate(ESSENTIAL_KEYS);
+            (!keys.is_empty()).then_some((keys, entry))
+        });
+        Help {
+            heading: "Most used",
+            rows: rows.collect(),
+        }
+    }
+
     /// Returns the help on keys, under headings.
     pub fn help(&self) -> Vec<Help> {
         let all = KeyMode::ALL.into_iter().map(|mode| {
@@ -240,8 +277,8 @@ pub struct Help {
 pub fn page() -> String {
     let mut page = String::from(
         "# Keys\n\n\
-         This page is made from the table of actions; `?` with empty input shows the same.\n\n\
-         Every action has a name, to which the configuration can bind other keys:\n\n\
+         This page is generated from the table of actions; `?` with empty input shows the same.\n\n\
+         The configuration can bind other keys to an action by its name:\n\n\
          ```toml\n\
          [keys]\n\
          \"ctrl-o\" = \"newline\"\n\
@@ -249,12 +286,12 @@ pub fn page() -> String {
          \"alt-n\" = \"none\"\n\
          ```\n\n\
          A key is a character or one of `enter tab backspace delete insert home end page-up page-down up down left right esc \
-         space f1` … `f24`, with `ctrl-`, `alt-` and `shift-` before it. Two keys with a space between them are pressed one \
-         after the other. An action of one mode is bound in that mode; `none` takes a key's meaning away everywhere.\n",
+         space f1` … `f24`, with `ctrl-`, `alt-` and `shift-` before it. Two keys with a space between them are pressed in \
+         sequence. An action is bound in its own mode; `none` unbinds a key everywhere.\n",
     );
     for help in Bindings::default().help() {
         let _ = write!(page, "\n## {}\n\n", help.heading);
-        page.push_str("| keys | action | what it does |\n|---|---|---|\n");
+        page.push_str("| keys | action | effect |\n|---|---|---|\n");
         for (keys, entry) in help.rows {
             let keys: Vec<_> = keys.iter().map(|key| format!("`{key}`")).collect();
             let (keys, name, help) = (keys.join(" "), entry.name, entry.help);
@@ -276,6 +313,15 @@ fn parsed(names: &str) -> Result<Vec<KeyPress>, BindError> {
         return Err(BindError::Length(names.to_owned()));
     }
     Ok(keys)
+}
+
+/// Returns key names as the screen shows them: `Ctrl-X a` for `ctrl-x a`.
+pub fn label(names: &str) -> String {
+    let labels = names.split_whitespace().map(|name| {
+        let key = name.parse::<KeyPress>();
+        key.map_or_else(|_| name.to_owned(), |key| key.label())
+    });
+    labels.collect::<Vec<_>>().join(" ")
 }
 
 fn names(keys: &[KeyPress]) -> String {

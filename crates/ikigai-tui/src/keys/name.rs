@@ -9,7 +9,7 @@ use crate::key::{KeyCode, KeyPress};
 
 /// Unknown key name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("there is no key `{0}`")]
+#[error("unknown key `{0}`")]
 pub struct NoSuchKey(pub String);
 
 /// Keys with a name; the name of any other key is its character.
@@ -82,6 +82,36 @@ impl fmt::Display for KeyPress {
 }
 
 impl KeyPress {
+    /// Returns the name as the screen shows it: `Ctrl-X`, `PgUp`, `↑`.
+    pub fn label(&self) -> String {
+        let mut label = String::new();
+        let held = [
+            (self.ctrl, "Ctrl-"),
+            (self.alt, "Alt-"),
+            (self.shift, "Shift-"),
+        ];
+        for (_, name) in held.iter().filter(|(is_held, _)| *is_held) {
+            label.push_str(name);
+        }
+        match self.code {
+            KeyCode::Char(' ') => label.push_str("Space"),
+            KeyCode::Char(letter) if self.ctrl || self.alt => {
+                label.push(letter.to_ascii_uppercase())
+            }
+            KeyCode::Char(letter) => label.push(letter),
+            KeyCode::F(number) => label.push_str(&format!("F{number}")),
+            KeyCode::Up => label.push('↑'),
+            KeyCode::Down => label.push('↓'),
+            KeyCode::Left => label.push('←'),
+            KeyCode::Right => label.push('→'),
+            KeyCode::PageUp => label.push_str("PgUp"),
+            KeyCode::PageDown => label.push_str("PgDn"),
+            KeyCode::Escape => label.push_str("Esc"),
+            other => label.push_str(&format!("{other:?}")),
+        }
+        label
+    }
+
     /// Returns the normal form of a key, in which keys are compared. A letter's case carries Shift,
     /// and with Ctrl it is lower case.
     #[must_use]

@@ -1,6 +1,8 @@
 use std::collections::HashSet;
 
-use super::{Action, BindError, Bindings, KeyMode, Meaning, NoSuchKey, entries, page, parsed};
+use super::{
+    Action, BindError, Bindings, KeyMode, Meaning, NoSuchKey, entries, label, page, parsed,
+};
 use crate::input::EditCommand;
 use crate::key::{KeyCode, KeyPress};
 
@@ -163,16 +165,16 @@ fn the_configuration_binds_keys_to_actions() {
 #[test]
 fn what_cannot_be_bound_is_named() {
     let cases = [
-        (("crtl-a", "board"), "`crtl-a`: there is no key `crtl-a`"),
-        (("ctrl-x zz", "board"), "`ctrl-x zz`: there is no key `zz`"),
-        (("ctrl-o", "bord"), "`ctrl-o`: there is no action `bord`"),
+        (("crtl-a", "board"), "`crtl-a`: unknown key `crtl-a`"),
+        (("ctrl-x zz", "board"), "`ctrl-x zz`: unknown key `zz`"),
+        (("ctrl-o", "bord"), "unknown action `bord` for ctrl-o"),
         (
             ("", "board"),
-            "``: give one key, or two with a space between them",
+            "``: use one key, or two separated by a space",
         ),
         (
             ("a b c", "board"),
-            "`a b c`: give one key, or two with a space between them",
+            "`a b c`: use one key, or two separated by a space",
         ),
     ];
 
@@ -194,6 +196,44 @@ fn help_shows_the_keys_that_hold() {
     let newline = ["alt-enter", "shift-enter", "ctrl-j", "ctrl-o"];
     assert_eq!(keys_of("newline").unwrap().0, newline);
     assert_eq!(help.len(), KeyMode::ALL.len());
+}
+
+#[test]
+fn a_label_is_what_a_keyboard_says() {
+    let cases = [
+        ("ctrl-x a", "Ctrl-X a"),
+        ("page-up", "PgUp"),
+        ("alt-enter", "Alt-Enter"),
+        ("ctrl-x up", "Ctrl-X ↑"),
+        ("space", "Space"),
+        ("G", "G"),
+        ("f1", "F1"),
+    ];
+
+    for (names, expected) in cases {
+        assert_eq!(label(names), expected);
+    }
+}
+
+#[test]
+fn the_essential_keys_are_twenty_that_are_bound() {
+    let all = Bindings::default().essential_help();
+    let fewer = bound(&[("ctrl-g", "none")]).unwrap().essential_help();
+
+    assert_eq!(all.rows.len(), 20);
+    assert_eq!(fewer.rows.len(), 19);
+}
+
+#[test]
+fn the_next_keys_of_a_prefix_are_those_that_hold() {
+    let bindings = bound(&[("ctrl-x q", "none"), ("ctrl-x b", "board")]).unwrap();
+    let next = bindings.next_keys(&[KeyMode::Input], &parsed("ctrl-x").unwrap());
+
+    let keys: Vec<_> = next.iter().map(|(key, _)| key.label()).collect();
+
+    assert!(keys.contains(&"b".to_owned()), "{keys:?}");
+    assert!(!keys.contains(&"q".to_owned()), "{keys:?}");
+    assert_eq!(bindings.next_keys(&[], &parsed("ctrl-t").unwrap()), []);
 }
 
 /// `docs/keys.md` is generated from the table.

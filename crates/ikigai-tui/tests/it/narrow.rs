@@ -24,7 +24,7 @@ async fn every_row_of_keys_shows_the_way_out() {
         stage.talk("what is two and two", "It is four.").await;
 
         for (keys, way_out) in [
-            ("?", "Esc back"),
+            ("?", "Esc close"),
             ("ctrl-t", "Esc back"),
             ("ctrl-x a", "Esc back"),
         ] {
@@ -33,11 +33,11 @@ async fn every_row_of_keys_shows_the_way_out() {
             stage.press("esc").await;
         }
         stage.line("/theme").await;
-        ends(&mut stage, "Esc takes none");
+        ends(&mut stage, "Esc cancel");
         stage.press("esc").await;
         stage.line("/key anthropic").await;
         stage.letters("sk-abc").await;
-        ends(&mut stage, "Esc leaves it");
+        ends(&mut stage, "Esc cancel");
         if size == SMALL {
             assert!(stage.text().contains("anthropic key: 6 hidden"));
         }
@@ -62,9 +62,9 @@ async fn answers_are_whole_and_the_end_of_what_is_typed_is_seen() {
         stage.pass(Duration::from_secs(5)).await;
         let text = stage.text();
         for answer in [
-            "e edit that pattern",
-            "r no, and say why",
-            "Esc no, and stop",
+            "e edit pattern",
+            "r no, with a reason",
+            "Esc reject and stop",
         ] {
             assert!(text.contains(answer), "{answer} is not whole in\n{text}");
         }
@@ -73,7 +73,7 @@ async fn answers_are_whole_and_the_end_of_what_is_typed_is_seen() {
         stage
             .letters("it was run a minute ago, look at the sources first")
             .await;
-        let row = stage.row_with("no, because");
+        let row = stage.row_with("Reason:");
         let typed = &stage.rows()[usize::from(row)];
         assert!(typed.ends_with("sources first"), "{typed}");
         let end = u16::try_from(typed.chars().count()).unwrap();
@@ -96,22 +96,22 @@ async fn a_question_says_how_many_lines_are_not_seen() {
 
 #[tokio::test]
 async fn the_help_has_two_columns_or_rows_below_each_other() {
-    let mut stage = Stage::new((80, 24)).await;
+    let mut stage = Stage::new((70, 24)).await;
     stage.press("?").await;
-    let row = usize::from(stage.row_with("sends the message, or queues"));
+    let row = usize::from(stage.row_with("send the message"));
     let rows = stage.rows();
-    let column = rows[row].find("sends").unwrap();
-    assert_eq!(rows[row + 1].find("the agent works"), Some(column));
+    let column = rows[row].find("send").unwrap();
+    assert_eq!(rows[row + 1].find("works"), Some(column));
 
     let mut wide = Stage::new((120, 40)).await;
     wide.press("?").await;
     let rows = wide.rows();
-    for about in ["sends the message", "kills to the beginning of the word"] {
+    for about in ["send the message", "change the permission mode"] {
         let row = rows.iter().find(|row| row.contains(about)).unwrap();
         assert_eq!(row.find(about), Some(column), "{row}");
     }
 
-    stage.press("esc").await;
+    let mut stage = Stage::new((80, 24)).await;
     stage.line("/help").await;
     stage.sees("send your last message again").await;
     let row = usize::from(stage.row_with("send your last message again"));
@@ -128,10 +128,10 @@ async fn the_help_has_two_columns_or_rows_below_each_other() {
 
     let mut stage = Stage::new(SMALL).await;
     stage.press("?").await;
-    let row = usize::from(stage.row_with("sends the message"));
+    let row = usize::from(stage.row_with("send the message"));
     let rows = stage.rows();
-    assert_eq!(rows[row - 1], "  enter");
-    assert!(rows[row].starts_with("    sends"), "{rows:#?}");
+    assert_eq!(rows[row - 1], "  Enter");
+    assert!(rows[row].starts_with("    send"), "{rows:#?}");
 
     stage.press("esc").await;
     stage.line("/help").await;
@@ -162,7 +162,7 @@ async fn what_goes_on_can_be_stopped_and_left_in_few_columns() {
     ends(&mut stage, "↑ edit · Ctrl-S send now");
 
     stage.press("ctrl-d").await;
-    ends(&mut stage, "Esc stay");
+    ends(&mut stage, "Esc cancel");
 }
 
 #[tokio::test]
@@ -176,7 +176,7 @@ async fn what_is_held_back_says_in_few_columns_how_to_send_it() {
         .split_whitespace()
         .collect::<Vec<_>>()
         .join(" ");
-    let expected = "looks like an API key: Enter again sends it · Esc keeps it here";
+    let expected = "This looks like an API key. Enter again to send it, Esc to keep editing";
     assert!(words.contains(expected), "{words}");
 }
 
@@ -204,7 +204,7 @@ async fn the_welcome_says_all_in_few_columns() {
         "list the rust files",
         "/fork count the tests",
         "/key anthropic  (or openai …)",
-        "?  keys  /  commands  Ctrl-D  leave",
+        "?  keys  /  commands  Ctrl-D  quit",
     ] {
         assert!(words.contains(word), "{word} is not on\n{words}");
     }
@@ -214,16 +214,16 @@ async fn the_welcome_says_all_in_few_columns() {
 async fn the_welcome_is_for_those_who_have_not_begun() {
     let mut stage = Stage::new((80, 24)).await;
     let engine = stage.driver.engine.clone();
-    assert!(stage.text().contains("a tool at work"));
+    assert!(stage.text().contains("run a tool"));
 
     stage.talk("what is two and two", "It is four.").await;
     stage.line("/undo").await;
     stage.sees("turn folded").await;
-    assert!(!stage.text().contains("a tool at work"));
+    assert!(!stage.text().contains("run a tool"));
 
     let mut stage = stage.again(engine).await;
     stage.sees("turn folded").await;
-    assert!(!stage.text().contains("a tool at work"));
+    assert!(!stage.text().contains("run a tool"));
 }
 
 #[tokio::test]
@@ -241,5 +241,5 @@ async fn a_farewell_counts_turns_that_are_remembered() {
     let engine = stage.driver.engine.clone();
     let stage = stage.again(engine).await;
     let line = stage.driver.app.farewell(0, Fate::Pause).line;
-    assert_eq!(line, "ikigai: parser · go on with: ikigai --agent parser");
+    assert_eq!(line, "ikigai: parser · resume with: ikigai --agent parser");
 }

@@ -250,7 +250,7 @@ async fn the_history_looks_as_before() {
 async fn search_hits_look_as_before() {
     let mut stage = conversation().await;
     stage.line("/search four").await;
-    stage.sees("found: ").await;
+    stage.sees("Results: ").await;
     stage.matches("hits").await;
 
     stage.press("enter").await;
@@ -278,6 +278,9 @@ async fn overlays_look_as_before() {
     stage.press("G").await;
     stage.matches("help-end").await;
     stage.press("esc").await;
+    stage.press("ctrl-x").await;
+    stage.matches("prefix").await;
+    stage.press("z").await;
 
     let agent = stage.current();
     let (line, output) = ("/context".to_owned(), "model  demo\nused   12".to_owned());
