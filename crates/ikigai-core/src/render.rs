@@ -144,7 +144,7 @@ impl Shown {
     /// Makes the warning about a bad row: agent, number, kind and error.
     pub fn warning(row: &Row, error: &LoadError) -> Self {
         let line = format!(
-            "row {} of kind `{:.64}` is skipped: {error}",
+            "event {} of kind `{:.64}` is skipped: {error}",
             row.at, row.kind
         );
         // The name of an unknown kind can contain any character, line breaks included.
@@ -385,9 +385,9 @@ impl fmt::Display for PlainRow<'_> {
             Shown::Mark(None) => f.write_str("⚑"),
             Shown::Rewound(data) => match data.target {
                 Some(target) if data.via == Some(Via::Redo) => {
-                    write!(f, "↷ forward to {}", names.row(target))
+                    write!(f, "↷ redone to {}", names.row(target))
                 }
-                Some(target) => write!(f, "↶ back to {}", names.row(target)),
+                Some(target) => write!(f, "↶ rewound to {}", names.row(target)),
                 None => f.write_str("↶"),
             },
             Shown::Forked {
@@ -428,7 +428,7 @@ impl fmt::Display for PlainRow<'_> {
                     "── old tool output up to {to} shortened · /context undo ──"
                 )
             }
-            Shown::Summary { range: None, .. } => f.write_str("── context, as it was before ──"),
+            Shown::Summary { range: None, .. } => f.write_str("── summary undone ──"),
             Shown::Summary {
                 range: Some((_, to)),
                 text: None,
@@ -437,7 +437,7 @@ impl fmt::Display for PlainRow<'_> {
                 let to = names.row(*to);
                 write!(
                     f,
-                    "── context cut: rows up to {to} left out · /context undo ──"
+                    "── context full: events up to {to} left out · /context undo ──"
                 )
             }
             Shown::Warning(text) => f.write_str(&Severity::Warning.signed(text)),
@@ -484,10 +484,10 @@ fn render_command(content: String, data: CommandData) -> Shown {
 
 fn by(cause: Option<Cause>) -> &'static str {
     match cause {
-        Some(Cause::User) => " by the user",
-        Some(Cause::Exit) => " by leaving the program",
-        Some(Cause::Crash) => " because the program stopped unexpectedly",
-        Some(Cause::Kill) => " by a kill",
+        Some(Cause::User) => " by you",
+        Some(Cause::Exit) => ": ikigai quit",
+        Some(Cause::Crash) => ": ikigai stopped unexpectedly",
+        Some(Cause::Kill) => ": the agent was killed",
         None => "",
     }
 }

@@ -157,7 +157,7 @@ impl Outbox {
                 continue;
             }
             let state = EntryState::Waiting {
-                reason: "kept from the last run".to_owned(),
+                reason: "from the last run".to_owned(),
                 retry_at: now,
             };
             self.add(pending.agent, pending.submission, state, now);
@@ -258,7 +258,7 @@ impl Outbox {
             entry.agent == agent && matches!(entry.state, EntryState::Waiting { .. })
         };
         let id = self.entries.iter().rev().find(waits)?.submission.id;
-        self.returned(id, "taken back into the input")
+        self.returned(id, "moved back to the input")
     }
 
     /// Returns the lines handed to an agent, for callers that know it is gone.

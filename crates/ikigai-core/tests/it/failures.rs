@@ -419,7 +419,7 @@ fn unknown_kind_at_load_is_reported_and_skipped() {
             let lines = shown(&agent);
             assert_eq!((&*lines[0], &*lines[2]), ("❯ before", "❯ after"));
             assert!(
-                lines[1].starts_with(&format!("⚠ row {}", row.at)),
+                lines[1].starts_with(&format!("⚠ event {}", row.at)),
                 "{}",
                 lines[1]
             );
@@ -478,7 +478,7 @@ fn bad_row_never_blocks_restore() {
             let lines = shown(&agent);
             let bad = RowRef::new(agent.view.entries()[1].at().agent, Seq(2));
             assert!(
-                lines[1].starts_with(&format!("⚠ row {bad} of kind `{kind}`")),
+                lines[1].starts_with(&format!("⚠ event {bad} of kind `{kind}`")),
                 "{lines:?}"
             );
             assert_eq!(lines.iter().filter(|line| line.contains('⚠')).count(), 1);

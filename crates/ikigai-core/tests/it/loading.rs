@@ -231,7 +231,7 @@ fn conversation_row_without_content_is_reported() {
             assert_eq!(request.messages, messages);
             for living in [log.live(agent), log.replayed(agent)] {
                 let line = format!(
-                    "row #{agent}.4 of kind `{kind}` is skipped: {}",
+                    "event #{agent}.4 of kind `{kind}` is skipped: {}",
                     LoadError::NoContent
                 );
                 assert_eq!(living.view.scrollback().nth(3), Some(Shown::Warning(line)));

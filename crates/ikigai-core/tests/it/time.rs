@@ -178,7 +178,7 @@ fn bad_rewind_changes_nothing() {
             assert_eq!(after.view.conversation(), before.view.conversation());
             assert_eq!(labels(&after), labels(&before));
             let warning = format!(
-                "⚠ row {row} of kind `rewind` is skipped: {}",
+                "⚠ event {row} of kind `rewind` is skipped: {}",
                 LoadError::RewindTarget
             );
             assert_eq!(shown(&after).pop(), Some(warning), "{data:?}");

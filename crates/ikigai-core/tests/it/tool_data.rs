@@ -400,7 +400,7 @@ fn malformed_tool_row_skipped_rest_restored() {
                 let shown: Vec<_> = living.view.scrollback().collect();
                 assert_eq!(living.view.conversation().messages(), expected);
                 for (index, seq) in [(1, 2), (3, 4)] {
-                    let begin = format!("row #{agent}.{seq} of kind `{kind}` is skipped: ");
+                    let begin = format!("event #{agent}.{seq} of kind `{kind}` is skipped: ");
                     let Shown::Warning(line) = &shown[index] else {
                         panic!("{:?}", shown[index]);
                     };

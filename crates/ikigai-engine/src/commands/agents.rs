@@ -207,7 +207,7 @@ async fn kill(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trou
         Some(name) => named(ctx.engine(), name).await?,
         None => match ctx.engine().store.agent(ctx.id()).await? {
             Some(agent) => agent,
-            None => return Trouble::refused("this agent is not in the store"),
+            None => return Trouble::refused("agent not found in the store"),
         },
     };
     Ok(Reply::of(CommandAction::Kill(target)))

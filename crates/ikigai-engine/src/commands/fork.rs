@@ -19,7 +19,7 @@ pub(super) const FORK: Command = Command {
     arguments: "[--fresh] [--model M[/L]] [--name N] [--at #id|label] [--go] [prompt …]",
     help: "make a child; with a prompt it works beside you, several quoted ones make one each",
     examples: &[
-        ("/fork count the tests", "a second agent, beside you"),
+        ("/fork count the tests", "a second agent in parallel"),
         (
             "/fork \"fix the lexer\" --model demo",
             "options may stand behind the prompt",

@@ -174,7 +174,7 @@ async fn copy(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trou
             number => format!("there are no {number} {what}s"),
         });
     };
-    let output = format!("copied {} characters", text.chars().count());
+    let output = format!("Copied {} characters", text.chars().count());
     Ok(Reply::says(output).then(Then::Front(Next::Copy(text))))
 }
 

@@ -81,12 +81,12 @@ impl BoardGroup {
 
     pub(super) const fn heading(self) -> &'static str {
         match self {
-            Self::NeedsYou => "Needs you",
+            Self::NeedsYou => "Needs approval",
             Self::Working => "Working",
             Self::Failed => "Failed",
             Self::Done => "Done, not merged",
             Self::Idle => "Idle",
-            Self::Dead => "Dead",
+            Self::Dead => "Ended",
         }
     }
 
@@ -179,9 +179,9 @@ impl Board {
             Action::BoardGo if agent == ctx.current => ctx.close(),
             Action::BoardGo => ctx.effects.push(EngineRequest::Show(agent)),
             Action::BoardNo => self.refuse(agent, name, ctx),
-            _ if !ctx.lives(agent) => ctx.toast(format!("{name} is dead")),
+            _ if !ctx.lives(agent) => ctx.toast(format!("{name} has ended")),
             Action::BoardMail => {
-                let title = format!("mail to {name}");
+                let title = format!("message to {name}:");
                 self.prompt = Some((BoardPrompt::Mail(agent), LinePrompt::new(title, "")));
             }
             Action::BoardInterrupt => interrupt(agent, name, ctx),
@@ -245,7 +245,7 @@ impl Board {
         let known = ctx.roster.get(agent);
         let question = known.and_then(|known| known.live.questions.first());
         let Some(call) = question.map(|question| question.call) else {
-            return ctx.toast(format!("{name} asks nothing"));
+            return ctx.toast(format!("{name} has no question"));
         };
         let is_seen = self.asked.is_some_and(|(asked, since)| {
             asked == call && ctx.now.saturating_duration_since(since) >= LOOKED_AT
@@ -253,14 +253,14 @@ impl Board {
         if is_seen {
             ctx.answer(call, Answer::No(None));
         } else {
-            ctx.toast("this was only just asked: look first");
+            ctx.toast("Wait a moment: this question just appeared");
         }
     }
 
     fn ask_to_kill(&mut self, agent: AgentId, name: &str, ctx: &mut UiContext) {
         let known = ctx.roster.get(agent);
         if known.is_some_and(|known| known.branch.agent.parent.is_none()) {
-            return ctx.toast(format!("{name} is a root, which cannot be killed"));
+            return ctx.toast(format!("{name} is a root agent and cannot be killed"));
         }
         self.kills = Some(agent);
     }
@@ -330,7 +330,7 @@ impl Layer for Board {
             }
             Action::BoardTree => self.is_tree = !self.is_tree,
             Action::BoardFilter => {
-                let prompt = LinePrompt::new("only names with", &self.filter);
+                let prompt = LinePrompt::new("filter:", &self.filter);
                 self.prompt = Some((BoardPrompt::Filter, prompt));
             }
             Action::BoardLeave if !self.filter.is_empty() => self.filter.clear(),
@@ -412,7 +412,7 @@ fn interrupt(agent: AgentId, name: &str, ctx: &mut UiContext) {
     if matches!(state, Some(AgentActivity::Works | AgentActivity::Asks)) {
         ctx.interrupt_agent(agent);
     } else {
-        ctx.toast(format!("{name} does not work"));
+        ctx.toast(format!("{name} is idle"));
     }
 }
 
@@ -431,9 +431,9 @@ fn merge(agent: AgentId, name: &str, ctx: &mut UiContext) {
 fn send_mail(to: AgentId, text: &str, ctx: &mut UiContext) {
     let name = ctx.name_of(to).unwrap_or_else(|| to.to_string());
     if text.is_empty() {
-        return ctx.toast("nothing was sent");
+        return ctx.toast("Nothing sent");
     }
-    ctx.toast(format!("✉ {name}: {text}"));
+    ctx.toast(format!("Sent to {name}"));
     run(format!("/send {name} {text}"), ctx);
 }
 

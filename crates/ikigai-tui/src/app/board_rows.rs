@@ -33,9 +33,9 @@ const STATE: usize = 9;
 const KEYS: Hints<'_> = Hints {
     gap: " ",
     keys: &[
-        "Enter go",
-        "n no",
-        "Space peek",
+        "Enter open",
+        "n reject",
+        "Space preview",
         "s mail",
         "i interrupt",
         "m merge",
@@ -154,17 +154,17 @@ impl Board {
         let (asking, working) = (count(AgentActivity::Asks), count(AgentActivity::Works));
         if asking > 0 {
             let needs = if asking == 1 { "needs" } else { "need" };
-            parts.push(format!("{asking} {needs} you"));
+            parts.push(format!("{asking} {needs} approval"));
         }
         if working > 0 {
-            parts.push(format!("{working} at work"));
+            parts.push(format!("{working} working"));
         }
         let mut line = TextLine::of(
             format!(" {}", parts.join(" · ")),
             Look::of(Tone::Heading).with(Look::BOLD),
         );
         if !self.filter.is_empty() {
-            let text = format!(" · only names with {}", clean(&self.filter));
+            let text = format!(" · filter: {}", clean(&self.filter));
             line.spans.push(TextSpan::new(text, Tone::Match));
         }
         line
@@ -209,7 +209,7 @@ impl Board {
             }
         }
         if entries.is_empty() {
-            let text = "no agent has such a name · Esc shows all";
+            let text = "No match. Esc shows all";
             grid.put(area.row, area.column, text, Tone::Faint);
         }
         self.top = top;
@@ -289,7 +289,7 @@ impl Board {
             let hints = Hints {
                 gap: "  ",
                 keys: &["y kill"],
-                way_out: "any other key: no",
+                way_out: "any other key: cancel",
                 look,
             };
             let question = TextLine::of(format!(" {}", clean(&question)), look);
@@ -376,14 +376,14 @@ fn heading(group: BoardGroup) -> TextLine {
 
 fn state_word(known: &KnownAgent) -> &'static str {
     match (BoardGroup::of(known), known.state()) {
-        (BoardGroup::NeedsYou, _) => "asks",
-        (BoardGroup::Working, _) => "works",
+        (BoardGroup::NeedsYou, _) => "waiting",
+        (BoardGroup::Working, _) => "working",
         (BoardGroup::Failed, _) => "failed",
         (BoardGroup::Done, _) => "done",
         (_, AgentActivity::Merged) => "merged",
         (_, AgentActivity::Stopped) => "stopped",
         (BoardGroup::Idle, _) => "idle",
-        (BoardGroup::Dead, _) => "dead",
+        (BoardGroup::Dead, _) => "ended",
     }
 }
 

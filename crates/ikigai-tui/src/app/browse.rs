@@ -98,7 +98,7 @@ impl Browse {
         let items = ctx.pane().map_or(&[][..], |pane| pane.scrollback.items());
         let last = || items.iter().rev().find(|item| is_event(item));
         let Some(cursor) = at.or_else(|| last().map(|item| item.id)) else {
-            ctx.toast("there is nothing to browse yet");
+            ctx.toast("Nothing to browse yet");
             return None;
         };
         let browse = Self {
@@ -126,7 +126,7 @@ impl Browse {
         let is_complete = pane.is_complete;
         let find = Needle::new(&self.find);
         if matches!(seek, Seek::Text | Seek::NewText) && find.is_nothing() {
-            return ctx.toast("nothing is looked for · / finds");
+            return ctx.toast("No search yet: press /");
         }
         let items = pane.scrollback.items();
         let place = pane.scrollback.place(self.cursor).unwrap_or(0);
@@ -158,10 +158,10 @@ impl Browse {
             self.find_below(ctx);
         } else if !is_there {
             ctx.toast(match (seek, is_complete) {
-                (Seek::Event | Seek::First, true) => "this is the first event",
-                (Seek::Message, true) => "there is no message of yours above",
-                (Seek::Text | Seek::NewText, true) => "not found above · N looks below",
-                (_, false) => "not found so far · once more looks further",
+                (Seek::Event | Seek::First, true) => "This is the first event",
+                (Seek::Message, true) => "No earlier message of yours",
+                (Seek::Text | Seek::NewText, true) => "No match above. N searches below",
+                (_, false) => "No match so far. Repeat to search further",
             });
         }
     }
@@ -255,7 +255,7 @@ impl Browse {
     fn find_below(&mut self, ctx: &mut UiContext) {
         let needle = Needle::new(&self.find);
         if needle.is_nothing() {
-            return ctx.toast("nothing is looked for · / finds");
+            return ctx.toast("No search yet: press /");
         }
         let found = self.below(ctx).find(|item| is_in(item, &needle));
         match found.map(|item| item.id) {
@@ -263,7 +263,7 @@ impl Browse {
                 self.move_to(id, ctx);
                 self.show_match(id, ctx);
             }
-            None => ctx.toast("not found below"),
+            None => ctx.toast("No match below"),
         }
     }
 
@@ -300,11 +300,11 @@ impl Browse {
             event::text(&row)
         };
         if text.is_empty() {
-            return ctx.toast("there is no text in it");
+            return ctx.toast("No text to copy");
         }
         let count = text.chars().count();
         let how = if as_markdown { " as Markdown" } else { "" };
-        ctx.toast(format!("copied {count} characters{how}"));
+        ctx.toast(format!("Copied {count} characters{how}"));
         ctx.effects.push(TerminalAction::Copy(text));
     }
 
@@ -327,7 +327,7 @@ impl Browse {
         if row.kind.read_as() == Some(Kind::User) {
             run(format!("/rewind {}", ctx.row_name(row.at)), ctx);
         } else {
-            ctx.toast("only a message can be edited · [ goes to the one above");
+            ctx.toast("Only your messages can be edited. [ for the previous one");
         }
     }
 
@@ -341,16 +341,16 @@ impl Browse {
     /// Requires a second press after a click; returns true if it does.
     fn needs_second_press(&mut self, action: Action, ctx: &mut UiContext) -> bool {
         let changes = [
-            (Action::BrowseRewind, "goes back to here"),
-            (Action::BrowseEdit, "goes back, to edit it"),
-            (Action::BrowseFork, "forks here"),
+            (Action::BrowseRewind, "rewind to here"),
+            (Action::BrowseEdit, "rewind and edit it"),
+            (Action::BrowseFork, "fork here"),
         ];
         let is_clicked = std::mem::take(&mut self.is_clicked);
         let change = changes.iter().find(|(change, _)| *change == action);
         let Some((_, what)) = change.filter(|_| is_clicked) else {
             return false;
         };
-        ctx.toast(format!("again {what} · Esc back to the input"));
+        ctx.toast(format!("Press again to {what}. Esc back to the input"));
         true
     }
 
@@ -404,7 +404,7 @@ impl Layer for Browse {
             }
             Action::BrowseFind => {
                 let text = self.find.clone();
-                self.ask(BrowsePrompt::Find, "find", &text);
+                self.ask(BrowsePrompt::Find, "find:", &text);
             }
             Action::BrowseFindNext => self.seek(Seek::Text, ctx),
             Action::BrowseFindPrevious => self.find_below(ctx),
@@ -414,7 +414,7 @@ impl Layer for Browse {
             Action::BrowseEdit => self.edit_here(ctx),
             Action::BrowseFork => self.fork_here(ctx),
             Action::BrowseMark => {
-                let title = "mark the end of the conversation, label (none needed)";
+                let title = "label of the mark (optional):";
                 self.ask(BrowsePrompt::Label, title, "");
             }
             Action::BrowsePager => {

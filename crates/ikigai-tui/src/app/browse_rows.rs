@@ -25,8 +25,8 @@ const KEYS: [&str; 6] = [
     "/ find",
     "o pager",
     "m mark",
-    "Y Markdown",
-    "O all",
+    "Y copy Markdown",
+    "O expand all",
 ];
 
 impl Browse {
@@ -45,7 +45,7 @@ impl Browse {
             }
             let item = seen.id.and_then(|id| pane.scrollback.item(id));
             if seen.row == 0 && item.is_some_and(|item| left_by(item).is_some()) {
-                let hint = TextLine::of(" · Enter to look · r to go back there", Tone::Faint);
+                let hint = TextLine::of(" · Enter expand · r restore", Tone::Faint);
                 let column = u16::try_from(width(&line.text())).unwrap_or(u16::MAX);
                 let room = ctx.columns.saturating_sub(column);
                 grid.line(row, column.min(ctx.columns), &cut(&hint, room, "…"));
@@ -86,7 +86,7 @@ impl Browse {
             }
         }
         if pane.is_left() {
-            facts.push("not remembered any more".to_owned());
+            facts.push("not in context".to_owned());
         }
         let facts = format!(" {}", clean(&facts.join(" · ")));
         let facts = TextLine::of(facts, Look::of(Tone::Status).with(Look::BOLD));
@@ -96,13 +96,13 @@ impl Browse {
             "e edit and resend"
         };
         let deeds: &[&str] = match row.and_then(|row| row.kind.read_as()) {
-            _ if self.seek.is_some() => &["reading older pages …"],
+            _ if self.seek.is_some() => &["reading older events …"],
             Some(Kind::User) => &[edit, "y copy", "r rewind", "f fork"],
-            Some(Kind::Rewind) => &["Enter to look", "r to go back there", "f fork", "y copy"],
-            _ => &["Enter unfold", "y copy", "r rewind", "f fork"],
+            Some(Kind::Rewind) => &["Enter expand", "r restore", "f fork", "y copy"],
+            _ => &["Enter expand", "y copy", "r rewind", "f fork"],
         };
         let (rest, way_out) = match self.seek {
-            Some(_) => (&[][..], "any key stops"),
+            Some(_) => (&[][..], "any key to stop"),
             None => (&KEYS[..], "Esc back"),
         };
         let hints = Hints {

@@ -72,7 +72,7 @@ impl ItemRenderer for ItemLayout<'_> {
                 row,
                 problem: Some(problem),
             } => {
-                let warning = format!("row {} is skipped: {problem}", row.at);
+                let warning = format!("event {} is skipped: {problem}", row.at);
                 rows::block(&Shown::Warning(warning), fold, &manner).lines
             }
             ItemContent::Turn(turn) => {

@@ -84,7 +84,7 @@ impl App {
                 let _ = write!(line, " · {several} agents {fate}");
             }
         }
-        let _ = write!(line, " · go on with: ikigai --agent {name}");
+        let _ = write!(line, " · resume with: ikigai --agent {name}");
         Farewell {
             answer: lines[first..].join("\n"),
             line,

@@ -66,7 +66,7 @@ impl UiContext {
             None => hits,
         };
         if hits.found.hits.is_empty() {
-            self.toast("nothing was found");
+            self.toast("No match");
             return None;
         }
         self.toast = None;
@@ -119,7 +119,7 @@ impl UiContext {
         let nearest = ids.rfind(is_before);
         Browse::open_at_match(self, nearest, found);
         if self.pane().is_some_and(super::Pane::is_left) {
-            self.toast("this is not remembered any more: it was cleared away or gone back from");
+            self.toast("Not in context any more (cleared or rewound)");
         }
     }
 
@@ -178,7 +178,7 @@ fn picker(hits: &Hits, marked: Option<RowRef>) -> Picker {
     entries.extend(more.map(|more| PickerEntry::new(MORE, "", more)));
     let marked = found.hits.iter().find(|named| Some(named.hit.at) == marked);
     let marked = marked.map(|named| named.reference(Some(hits.from)));
-    let mut title = format!("found: {}", hits.typed.trim());
+    let mut title = format!("Results: {}", hits.typed.trim());
     for note in &found.notes {
         title.push_str(" · ");
         title.push_str(note);

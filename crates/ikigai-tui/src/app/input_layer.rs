@@ -211,7 +211,7 @@ impl InputLayer {
         }
         match phase {
             None => {}
-            Some(Phase::Runs) => ctx.toast("it goes out as soon as the running tool is done"),
+            Some(Phase::Runs) => ctx.toast("Will be sent when the current tool finishes"),
             Some(_) => {
                 ctx.sends_now = true;
                 ctx.interrupt();
@@ -243,7 +243,7 @@ impl InputLayer {
         if ctx.is_busy() {
             ctx.interrupt();
         } else if !ctx.input_is_empty() {
-            ctx.toast("Esc again clears");
+            ctx.toast("Esc again to clear");
             ctx.arm(Again::Clears, AGAIN);
         } else {
             ctx.toast("Esc again to browse");
@@ -261,7 +261,7 @@ impl InputLayer {
             ctx.interrupt();
         } else if !ctx.input_is_empty() {
             self.clear_input(ctx);
-            ctx.toast("cleared · Ctrl-Y brings it back");
+            ctx.toast("Cleared. Ctrl-Y to restore");
         } else if armed == Some(Again::Quits) {
             quit::leave(ctx);
         } else {
@@ -284,13 +284,13 @@ fn holds_key_back(text: &str, ctx: &mut UiContext) -> bool {
         return false;
     }
     if matches!(parse(text), Parsed::Command(command, _) if command.name == "key") {
-        ctx.toast("name only the provider: the key is asked for, and not shown");
+        ctx.toast("Type only /key PROVIDER. The key is asked for next, hidden");
         return true;
     }
     if ctx.take_armed_as(Again::Sends) {
         return false;
     }
-    ctx.toast("looks like an API key: Enter again sends it · Esc keeps it here");
+    ctx.toast("This looks like an API key. Enter again to send it, Esc to keep editing");
     ctx.arm(Again::Sends, TOAST);
     true
 }
@@ -301,7 +301,7 @@ fn suspend(ctx: &mut UiContext) {
         ctx.toast = None;
         ctx.effects.push(TerminalAction::Suspend);
     } else {
-        ctx.toast("agents are working · Ctrl-Z again pauses them");
+        ctx.toast("Agents are working. Ctrl-Z again to pause them");
         ctx.arm(Again::Suspends, AGAIN);
     }
 }
@@ -325,20 +325,20 @@ fn go(action: Action, ctx: &mut UiContext) -> bool {
         Action::TreeParent => {
             let own = ctx.roster.get(ctx.current);
             let parent = own.and_then(|known| known.branch.agent.parent);
-            ctx.go_to(parent, "this agent has no parent");
+            ctx.go_to(parent, "No parent agent");
         }
         Action::TreeChild => {
             let child = ctx.roster.children(ctx.current).next().map(|(id, _)| id);
-            ctx.go_to(child, "this agent has no children · /fork makes one");
+            ctx.go_to(child, "No child agents. /fork makes one");
         }
         Action::TreePrevious => go_beside(-1, ctx),
         Action::TreeNext => go_beside(1, ctx),
-        Action::NextNeedingMe => ctx.go_to(asking, "no other agent needs you"),
-        Action::PreviousAgent => ctx.go_to(ctx.before, "there is no agent before"),
-        Action::OtherGo => ctx.go_to(asking, "no other agent asks"),
+        Action::NextNeedingMe => ctx.go_to(asking, "No agent is waiting for you"),
+        Action::PreviousAgent => ctx.go_to(ctx.before, "No previous agent"),
+        Action::OtherGo => ctx.go_to(asking, "No other agent needs approval"),
         Action::OtherNo => match call {
             Some(call) => ctx.answer(call, Answer::No(None)),
-            None => ctx.toast("no other agent asks"),
+            None => ctx.toast("No other agent needs approval"),
         },
         _ => return false,
     }
@@ -351,14 +351,14 @@ fn go_beside(step: isize, ctx: &mut UiContext) {
     let beside = place
         .and_then(|place| place.checked_add_signed(step))
         .and_then(|place| siblings.get(place).copied());
-    ctx.go_to(beside, "there is no agent on that side");
+    ctx.go_to(beside, "No agent on that side");
 }
 
 fn go_to_number(number: u8, ctx: &mut UiContext) {
     let index = usize::from(number).checked_sub(1);
     let agent = index.and_then(|index| ctx.roster.all().nth(index));
     let agent = agent.map(|(id, _)| id);
-    ctx.go_to(agent, "there are not that many agents");
+    ctx.go_to(agent, "No agent with that number");
 }
 
 /// Scrolls the conversation; returns false for other actions.

@@ -41,11 +41,11 @@ impl KeyEntry {
 
     fn submit(&self, ctx: &mut UiContext) {
         let Some(key) = TypedKey::new(&self.typed) else {
-            return ctx.toast("that can be no key · Esc leaves it");
+            return ctx.toast("Not a valid key. Esc to cancel");
         };
         let provider = self.provider.clone();
         ctx.close();
-        ctx.toast(format!("asking {provider} …"));
+        ctx.toast(format!("Verifying with {provider} …"));
         ctx.effects.push(EngineRequest::SetKey { provider, key });
     }
 
@@ -55,13 +55,13 @@ impl KeyEntry {
         let count = self.typed.chars().count();
         let (label, count) = match count {
             _ if columns < NARROW => (format!("{provider} key: "), format!("{count} hidden")),
-            0 => (format!("key of {provider}, hidden: "), String::new()),
+            0 => (format!("{provider} API key (hidden): "), String::new()),
             1 => (
-                format!("key of {provider}, hidden: "),
+                format!("{provider} API key (hidden): "),
                 "1 character".to_owned(),
             ),
             _ => (
-                format!("key of {provider}, hidden: "),
+                format!("{provider} API key (hidden): "),
                 format!("{count} characters"),
             ),
         };
@@ -72,8 +72,8 @@ impl KeyEntry {
         ]);
         let hints = Hints {
             gap: "  ",
-            keys: &["Enter tries and keeps it"],
-            way_out: "Esc leaves it",
+            keys: &["Enter verify and save"],
+            way_out: "Esc cancel",
             look: Look::of(Tone::Faint),
         };
         let line = hints.after(&line, columns);
@@ -92,7 +92,7 @@ impl Layer for KeyEntry {
             (Meaning::Action(Action::Send), _) => self.submit(ctx),
             (Meaning::Action(Action::Escape | Action::Interrupt), _) => {
                 ctx.close();
-                ctx.toast("no key was kept");
+                ctx.toast("Cancelled. Key not saved");
             }
             (Meaning::Action(Action::Edit(EditCommand::Backspace)), _) => {
                 self.typed.pop();

@@ -60,7 +60,7 @@ pub(super) fn busy(
     now: Instant,
 ) -> Option<(TextLine, Option<Hints<'static>>)> {
     if let Some(reason) = &agent.store_away {
-        let text = format!("⏸ the store is away, nothing is lost · trying again · {reason}");
+        let text = format!("⏸ store unreachable, nothing is lost · retrying · {reason}");
         return Some((TextLine::of(clean(&text), Tone::Warning), None));
     }
     let since = |since: Instant| now.saturating_duration_since(since);
@@ -89,7 +89,7 @@ pub(super) fn busy(
             return Some((text, Some(way_out("Esc stop", Tone::Warning))));
         }
         _ if !agent.questions.is_empty() => format!("Waiting for your answer · {whole}"),
-        Phase::Asked => format!("Waiting for {provider} {whole}{}", silence("no bytes for")),
+        Phase::Asked => format!("Waiting for {provider} {whole}{}", silence("no data for")),
         Phase::Thinks => format!("Thinking {whole}{came}{}", silence("silent for")),
         Phase::Says => format!("Answering {whole}{came}{}", silence("silent for")),
         Phase::Calls(name) => format!("Calling {name} {whole}{came}"),
@@ -108,7 +108,7 @@ pub(super) fn busy(
                     duration(since(one.since))
                 )
             }
-            several => format!("{} tools at work {whole}", several.len()),
+            several => format!("{} tools running {whole}", several.len()),
         },
     };
     let spinner = spinner(symbols, doing.since, now);
@@ -343,7 +343,11 @@ pub(super) fn child(
     );
     let question = known.live.questions.first();
     let doing = match question {
-        Some(question) => format!("asks: {} {}", question.tool, one_line(&question.shown)),
+        Some(question) => format!(
+            "needs approval: {} {}",
+            question.tool,
+            one_line(&question.shown)
+        ),
         None => last_line(&known.live.summary.last).to_owned(),
     };
     let room = usize::from(columns).saturating_sub(width(&name) + width(&facts) + 2);

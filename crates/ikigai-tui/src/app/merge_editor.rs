@@ -22,8 +22,8 @@ const FACT_ROWS: usize = 3;
 /// Keys of a preview.
 const KEYS: Hints<'_> = Hints {
     gap: " ",
-    keys: &["Enter merges it", "Ctrl-G editor", "Alt-Enter newline"],
-    way_out: "Esc leaves it",
+    keys: &["Enter merge", "Ctrl-G edit", "Alt-Enter newline"],
+    way_out: "Esc cancel",
     look: Look::of(Tone::Status),
 };
 
@@ -60,7 +60,7 @@ impl MergeEditor {
     fn merge(&mut self, ctx: &mut UiContext) {
         let text = self.editor.text();
         if text.trim().is_empty() {
-            return ctx.toast("nothing to merge · Esc leaves it");
+            return ctx.toast("The text is empty. Esc to cancel");
         }
         let Some(preview) = self.previews.pop_front() else {
             return ctx.close();
@@ -71,7 +71,7 @@ impl MergeEditor {
         }
         if ctx.roster.live(self.into).is_some_and(Live::is_busy) {
             let name = ctx.name_of(self.into).unwrap_or_default();
-            ctx.toast(format!("it is merged as soon as {name} has ended its turn"));
+            ctx.toast(format!("Will be merged when {name} finishes its turn"));
         }
         let merge = AgentJob::Merge(Box::new(preview), text);
         ctx.effects
@@ -82,8 +82,8 @@ impl MergeEditor {
         let (merged, count) = (self.count - self.previews.len(), self.count);
         ctx.close();
         ctx.toast(match merged {
-            0 => "nothing was merged".to_owned(),
-            merged => format!("merged {merged} of {count}"),
+            0 => "Cancelled. Nothing merged".to_owned(),
+            merged => format!("Cancelled. {merged} of {count} merged"),
         });
     }
 }
@@ -126,7 +126,7 @@ impl Layer for MergeEditor {
 
     fn paste(&mut self, text: &str, ctx: &mut UiContext) -> Handled {
         if !self.editor.insert(text) {
-            ctx.warn("the text is too large");
+            ctx.warn("text too large");
         }
         Handled::Yes
     }

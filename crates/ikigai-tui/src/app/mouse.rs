@@ -75,7 +75,7 @@ pub(super) fn copy_selection(ctx: &mut UiContext) {
     }
     let count = text.chars().count();
     ctx.toast(format!(
-        "copied {count} characters · Shift-drag for the terminal's own selection"
+        "Copied {count} characters. Shift-drag to select with the terminal"
     ));
     ctx.effects.push(TerminalAction::Copy(text));
 }

@@ -27,15 +27,15 @@ const ROWS: usize = 12;
 const PAGE: isize = 12;
 
 /// Label of the filter.
-const PROMPT: &str = "choose ";
+const PROMPT: &str = "filter: ";
 
 /// Rows of a picker besides its entries: title, filter, keys.
 const FURTHER_ROWS: u16 = 3;
 
 const KEYS: Hints<'_> = Hints {
     gap: "",
-    keys: &["Enter takes", "↑↓ mark", "type to narrow"],
-    way_out: "Esc takes none",
+    keys: &["Enter select", "↑↓ move", "type to filter"],
+    way_out: "Esc cancel",
     look: Look::of(Tone::Faint),
 };
 
@@ -163,7 +163,7 @@ impl Picker {
     /// Executes the selected entry.
     fn take(&self, ctx: &mut UiContext) {
         let Some(deed) = self.taken() else {
-            return ctx.toast("nothing is called so");
+            return ctx.toast("No match");
         };
         ctx.close();
         match deed {
@@ -179,7 +179,7 @@ impl Picker {
 pub(super) fn open(ctx: &mut UiContext, picker: Picker) {
     // Agents may not be loaded yet; they arrive while the picker is open.
     if picker.entries.is_empty() && !picker.lists_agents {
-        return ctx.toast("there is nothing to choose from");
+        return ctx.toast("Nothing to choose from");
     }
     ctx.open(picker);
 }
@@ -189,7 +189,7 @@ pub(super) fn choose_agent(ctx: &mut UiContext) {
     let marked = ctx.before.and_then(|before| ctx.name_of(before));
     let picker = Picker {
         lists_agents: true,
-        ..Picker::new("go to an agent", agent_entries(ctx), marked.as_deref())
+        ..Picker::new("Go to an agent", agent_entries(ctx), marked.as_deref())
     };
     open(ctx, picker);
 }
@@ -221,7 +221,10 @@ pub(super) fn choose_key_provider(ctx: &mut UiContext) {
     let entries = KEY_PROVIDERS
         .iter()
         .map(|name| PickerEntry::new(*name, "", PickerAction::Run(format!("/key {name}"))));
-    open(ctx, Picker::new("whose key", entries.collect(), None));
+    open(
+        ctx,
+        Picker::new("Choose a provider", entries.collect(), None),
+    );
 }
 
 /// Opens a picker of themes.
@@ -230,7 +233,7 @@ pub(super) fn choose_theme(ctx: &mut UiContext) {
         let deed = PickerAction::Run(format!("/theme {name}"));
         PickerEntry::new(*name, theme_about(name), deed)
     });
-    open(ctx, Picker::new("which colours", entries.collect(), None));
+    open(ctx, Picker::new("Choose a theme", entries.collect(), None));
 }
 
 impl Layer for Picker {
@@ -289,7 +292,7 @@ impl Layer for Picker {
         self.list.set_rows(room.min(ROWS));
         let mut lines = self.list.lines(columns);
         if self.list.is_empty() {
-            lines.push(TextLine::of("  nothing is called so", Tone::Faint));
+            lines.push(TextLine::of("  no match", Tone::Faint));
         }
         let height = u16::try_from(lines.len()).unwrap_or(0) + FURTHER_ROWS;
         let top = bottom.saturating_sub(height);
@@ -314,10 +317,10 @@ impl Layer for Picker {
 
 fn theme_about(name: &str) -> &'static str {
     match name {
-        "terminal" => "the terminal's own 16 colours on its own background",
+        "terminal" => "your terminal's 16 colours",
         "dark" => "for dark backgrounds",
         "light" => "for light backgrounds",
-        "daltonized" => "without red and green",
-        _ => "without colours",
+        "daltonized" => "no red or green",
+        _ => "no colours",
     }
 }

@@ -138,7 +138,7 @@ impl QuestionLayer {
             Typing::Reason => Answer::No(Some(text)),
             Typing::Pattern if text.is_empty() => {
                 self.typing = Some((typing, editor));
-                return ctx.toast("a pattern is needed · Esc goes back");
+                return ctx.toast("Type a pattern, or press Esc to go back");
             }
             // A pattern that does not fit its row is shown first, and granted by a key.
             Typing::Pattern if width(&spell_out(&text)) > typing_room(ctx) => {
@@ -214,8 +214,8 @@ impl QuestionLayer {
     fn answer_rows(&self, bottom: u16, columns: u16) -> Vec<TextLine> {
         if let Some((typing, _)) = &self.typing {
             let (label, keys): (_, &[&str]) = match typing {
-                Typing::Pattern => (PATTERN_LABEL, &["Enter allows", "* stands for anything"]),
-                Typing::Reason => ("  no, because ", &["Enter refuses"]),
+                Typing::Pattern => (PATTERN_LABEL, &["Enter allow", "* matches anything"]),
+                Typing::Reason => ("  Reason: ", &["Enter reject"]),
             };
             let hints = Hints {
                 gap: "  ",
@@ -356,7 +356,7 @@ impl Layer for QuestionLayer {
         if self.is_open {
             return self.draw_open(area, ctx, grid);
         }
-        let asks = format!("? {} asks", clean_line(&question.tool));
+        let asks = format!("? {} needs approval", clean_line(&question.tool));
         let hints = Hints {
             gap: " · ",
             keys: &[],
@@ -384,14 +384,17 @@ fn others_line(ctx: &UiContext) -> Option<TextLine> {
         .collect();
     let (_, first) = others.first()?;
     let question = first.live.questions.first()?;
-    let text = format!(
-        "? {} ask{} · {}: {} \"{}\"",
-        others.len(),
-        if others.len() == 1 { "s" } else { "" },
-        first.branch.agent.name,
-        question.tool,
-        one_line(&question.shown),
-    );
+    let agents = match others.len() {
+        1 => "1 agent needs".to_owned(),
+        several => format!("{several} agents need"),
+    };
+    let name = &first.branch.agent.name;
+    let text = if ctx.columns < NARROW {
+        format!("? {name} needs approval")
+    } else {
+        let call = one_line(&question.shown);
+        format!("? {agents} approval · {name}: {} \"{call}\"", question.tool)
+    };
     // A long call is cut before its keys are.
     let (keys, way_out): (&[&str], _) = if ctx.columns < NARROW {
         (&["Alt-N no"], "Alt-G open")
@@ -412,7 +415,7 @@ fn others_line(ctx: &UiContext) -> Option<TextLine> {
 fn more_row(more: usize, is_hurried: bool, columns: u16) -> TextLine {
     let lines = if more == 1 { "line" } else { "lines" };
     let (long, short, look) = if is_hurried {
-        let long = format!("  … {more} more {lines} · read to the end first: PgDn, End");
+        let long = format!("  … {more} more {lines} · scroll to the end first: PgDn or End");
         let look = Look::of(Tone::Warning).with(Look::BOLD);
         (long, format!("  … {more}: PgDn first"), look)
     } else {

@@ -29,10 +29,10 @@ impl Body {
         let mut pattern_row = None;
         let fits = always(question, pattern, manner.width).is_some();
         if !fits && pattern == question.shown {
-            lines.push(TextLine::of("  always allows exactly this", Tone::Faint));
+            lines.push(TextLine::of("  pattern: exactly this call", Tone::Faint));
         } else if !fits {
             pattern_row = Some(lines.len());
-            let head = format!("  always allows {}:", clean_line(&question.tool));
+            let head = format!("  pattern for {}:", clean_line(&question.tool));
             lines.push(TextLine::of(head, Tone::Faint));
             add_exact(&mut lines, pattern, manner, usize::MAX);
         }
@@ -92,7 +92,7 @@ fn add_exact(lines: &mut Vec<TextLine>, text: &str, manner: &RenderContext<'_>, 
 
 /// Returns the answer that grants a pattern, if it fits into one row.
 fn always(question: &Question, pattern: &str, columns: u16) -> Option<String> {
-    let text = format!(" always: {} \"{pattern}\"", clean_line(&question.tool));
+    let text = format!(" always allow {} \"{pattern}\"", clean_line(&question.tool));
     let fits = width("  a") + width(&text) <= usize::from(columns);
     (fits && !pattern.contains('\n')).then_some(text)
 }
@@ -106,14 +106,14 @@ pub(super) fn answers(
 ) -> Vec<TextLine> {
     let key = Look::of(Tone::Question).with(Look::BOLD);
     let always = always(question, pattern, columns);
-    let always = always.unwrap_or_else(|| " always: the pattern above".to_owned());
+    let always = always.unwrap_or_else(|| " always allow the pattern above".to_owned());
     let answers = [
         ("y", " once"),
         ("a", &always),
-        ("e", " edit that pattern"),
+        ("e", " edit pattern"),
         ("n", " no"),
-        ("r", " no, and say why"),
-        ("Esc", " no, and stop"),
+        ("r", " no, with a reason"),
+        ("Esc", " reject and stop"),
     ];
     let mut rows: Vec<TextLine> = Vec::new();
     for (letter, what) in answers {

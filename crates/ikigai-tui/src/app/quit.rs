@@ -20,12 +20,12 @@ pub(super) fn leave(ctx: &mut UiContext) {
 
 /// Returns the text of the question; none if there is no work to lose.
 fn question(ctx: &UiContext) -> Option<String> {
-    let agents = match ctx.roster.working() {
+    let (agents, them) = match ctx.roster.working() {
         0 => return ctx.leaving_pending(),
-        1 => "1 agent is".to_owned(),
-        working => format!("{working} agents are"),
+        1 => ("1 agent is".to_owned(), "it"),
+        working => (format!("{working} agents are"), "them"),
     };
-    let keys = "q quit, they pause · b leave them working · Esc stay";
+    let keys = format!("q pause {them} and quit · b quit, keep {them} running · Esc cancel");
     Some(format!("{agents} working:  {keys}"))
 }
 

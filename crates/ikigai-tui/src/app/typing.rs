@@ -32,7 +32,7 @@ impl InputLayer {
             editor.clear();
         }
         if !editor.insert(text) {
-            ctx.warn("the text is too large");
+            ctx.warn("text too large");
         }
         self.typed(ctx);
     }
@@ -218,7 +218,7 @@ impl InputLayer {
     pub(super) fn search_line(&self, columns: u16) -> Option<TextLine> {
         let search = self.search.as_ref()?;
         let place = search.place();
-        let count = place.map_or_else(|| "none".to_owned(), |(at, of)| format!("{at}/{of}"));
+        let count = place.map_or_else(|| "(no match)".to_owned(), |(at, of)| format!("{at}/{of}"));
         let sought = search.sought().shown();
         let mut line = TextLine::new(vec![
             TextSpan::new(format!("search {count}: "), Tone::Faint),

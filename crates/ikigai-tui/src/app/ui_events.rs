@@ -124,9 +124,9 @@ impl UiContext {
                 let warning = match parse(text) {
                     Line::Message(_) => {
                         let reason = reason.strip_prefix("not sent: ").unwrap_or(reason);
-                        format!("Not sent: {reason}")
+                        format!("not sent: {reason}")
                     }
-                    _ => format!("not stored, nothing was done: {reason}"),
+                    _ => format!("not done: {reason}"),
                 };
                 self.warn(&warning);
             }
@@ -181,9 +181,11 @@ impl UiContext {
 /// Returns the text for a user whose terminal has no focus, without the name of the agent.
 fn notification(change: &LiveChange<'_>) -> Option<String> {
     match change {
-        LiveChange::Question(question) => {
-            Some(format!("asks: {}: {}", question.tool, preview(question)))
-        }
+        LiveChange::Question(question) => Some(format!(
+            "needs approval: {}: {}",
+            question.tool,
+            preview(question)
+        )),
         LiveChange::Ended { outcome, took } => match outcome {
             Outcome::Completed if took.is_some_and(|took| took > LONG_TURN) => {
                 Some("is done".to_owned())

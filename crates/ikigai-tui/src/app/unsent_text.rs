@@ -241,15 +241,15 @@ impl UiContext {
     pub(super) fn leaving_pending(&self) -> Option<String> {
         let pending = self.outbox.pending().count();
         let in_memory = self.outbox.pending().any(OutboxEntry::is_in_memory);
-        let messages = match pending {
+        let (messages, them) = match pending {
             0 => return None,
-            1 => "1 message is not stored".to_owned(),
-            several => format!("{several} messages are not stored"),
+            1 => ("1 message is not sent".to_owned(), "it"),
+            several => (format!("{several} messages are not sent"), "them"),
         };
         Some(if in_memory {
-            format!("{messages}, in memory only:  q quit and lose it · Esc stay")
+            format!("{messages}:  q quit and lose {them} · Esc cancel")
         } else {
-            format!("{messages}:  q quit, it is sent at the next start · Esc stay")
+            format!("{messages}:  q quit and send {them} at the next start · Esc cancel")
         })
     }
 

@@ -24,7 +24,7 @@ pub(super) fn lines(around: &UiOptions, settings: &Settings, columns: u16) -> Ve
         " · demo model: no API key found. It is scripted, works offline, and runs real tools."
             .to_owned()
     } else {
-        format!(" · {} answers", clean(name))
+        format!(" · model: {}", clean(name))
     };
     let mut lines = vec![TextLine::new(vec![
         program,
@@ -32,9 +32,9 @@ pub(super) fn lines(around: &UiOptions, settings: &Settings, columns: u16) -> Ve
     ])];
     let is_narrow = columns < NARROW;
     let tried = [
-        ("list the rust files", "a tool at work"),
-        ("/fork count the tests", "a second agent, beside you"),
-        ("Esc Esc", "walk back through all of this"),
+        ("list the rust files", "run a tool"),
+        ("/fork count the tests", "a second agent in parallel"),
+        ("Esc Esc", "browse and rewind this conversation"),
     ];
     for (index, (typed, what)) in tried.into_iter().enumerate() {
         let lead = if index == 0 { "  try   " } else { INDENT };
@@ -68,9 +68,9 @@ pub(super) fn lines(around: &UiOptions, settings: &Settings, columns: u16) -> Ve
         lines.push(TextLine::new(real));
     }
     let (between, leave) = if is_narrow {
-        ("  ", "leave")
+        ("  ", "quit")
     } else {
-        ("     ", "leave: everything is kept")
+        ("     ", "quit (everything is saved)")
     };
     let mut last = vec![TextSpan::new("  ", Tone::Faint)];
     for (key, what) in [("?", "keys"), ("/", "commands"), ("Ctrl-D", leave)] {

@@ -179,8 +179,8 @@ impl RequestQueue {
         for held in self.held.drain(..) {
             let answer = match held.what {
                 Awaits::Heard(_) => ControlAnswer::OK,
-                Awaits::Submitted(..) => pending("the program ends; the line is kept as a draft"),
-                Awaits::Screen | Awaits::Idle => ControlAnswer::error("the program ends"),
+                Awaits::Submitted(..) => pending("ikigai is exiting; the line is kept as a draft"),
+                Awaits::Screen | Awaits::Idle => ControlAnswer::error("ikigai is exiting"),
             };
             let _ = held.reply.send(RequestOutcome::Answer(answer));
         }
@@ -216,7 +216,7 @@ impl RequestQueue {
                         Some(ControlAnswer::error(format!("not stored: {reason}")))
                     }
                     Some(SubmissionState::Sent) => {
-                        is_over.then(|| pending("the agent has not taken it in yet"))
+                        is_over.then(|| pending("the agent has not received it yet"))
                     }
                 }
             }
@@ -281,7 +281,7 @@ impl RequestQueue {
         match request {
             ControlRequest::Submit { text, agent } => {
                 if text.trim().is_empty() {
-                    return Err("there is nothing to say".to_owned());
+                    return Err("the text is empty".to_owned());
                 }
                 let agent = named(agent.as_deref(), driver).await?;
                 let number = driver.app.ctx.outbox().added();
@@ -354,7 +354,7 @@ impl RequestQueue {
             }
             ControlRequest::ReadFramebuffer
             | ControlRequest::SendKeys { .. }
-            | ControlRequest::WaitIdle { .. } => Err("that names no agent".to_owned()),
+            | ControlRequest::WaitIdle { .. } => Err("this request needs an agent".to_owned()),
         }
     }
 
@@ -441,7 +441,7 @@ fn approved<'a>(
     answer: ApprovalWord,
     call: Option<&str>,
 ) -> Result<&'a Question, String> {
-    let first = *questions.first().ok_or("nothing is asked")?;
+    let first = *questions.first().ok_or("no open question")?;
     match (answer, call) {
         (ApprovalWord::No, None) => Ok(first),
         (_, None) => Err(
@@ -462,7 +462,7 @@ fn approved<'a>(
 
 fn type_keys(keys: &str, driver: &mut Driver) -> Result<Begun, String> {
     let happened = happenings(keys);
-    let happened = happened.ok_or("these are too many keys for one request")?;
+    let happened = happened.ok_or("too many keys for one request")?;
     let agent = driver.app.current();
     for happening in happened {
         driver.app.handle_input(happening, Instant::now());

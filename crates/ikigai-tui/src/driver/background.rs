@@ -127,7 +127,10 @@ impl Loader {
             match attended {
                 Ok(()) | Err(EngineError::Dead(_)) => LoadResult::Attended(agent),
                 Err(EngineError::Commit(CommitError::Held { owner, .. })) => {
-                    let holder = format!("open in pid {} on {}", owner.pid, owner.host);
+                    let holder = format!(
+                        "open in another ikigai (pid {} on {})",
+                        owner.pid, owner.host
+                    );
                     LoadResult::Held(agent, holder)
                 }
                 Err(error) => LoadResult::Trouble(error.to_string()),
@@ -214,7 +217,7 @@ impl Loader {
         let (engine, mailbox) = (self.engine.clone(), self.mailbox.clone());
         tokio::spawn(async move {
             if let Some((title, model)) = engine.find_local().await {
-                mailbox.found(LoadResult::Server(format!("{title} here: /model {model}")));
+                mailbox.found(LoadResult::Server(format!("{title}: /model {model}")));
             }
         });
     }

@@ -38,8 +38,8 @@ fn models(mut offers: Vec<Offer>, answering: Option<&ModelChoice>) -> Picker {
         PickerEntry::new(name, about(offer), deed)
     });
     let title = match &answering {
-        Some(answering) => format!("which model answers · now {answering}"),
-        None => "which model answers".to_owned(),
+        Some(answering) => format!("Choose a model (now {answering})"),
+        None => "Choose a model".to_owned(),
     };
     Picker::new(title, entries.collect(), answering.as_deref())
 }
@@ -47,7 +47,7 @@ fn models(mut offers: Vec<Offer>, answering: Option<&ModelChoice>) -> Picker {
 /// Creates a picker of a model's thinking levels.
 fn levels(name: &str, offer: &Offer) -> Picker {
     let run = PickerAction::Run(format!("/model {name}"));
-    let usual = PickerEntry::new("default", "as its provider sets it", run);
+    let usual = PickerEntry::new("default", "provider default", run);
     let levels = offer.levels.iter().map(|level| {
         PickerEntry::new(
             *level,
@@ -56,7 +56,7 @@ fn levels(name: &str, offer: &Offer) -> Picker {
         )
     });
     let entries = [usual].into_iter().chain(levels).collect();
-    Picker::new(format!("how much {name} thinks"), entries, None)
+    Picker::new(format!("Thinking level of {name}"), entries, None)
 }
 
 /// Describes context, price per million tokens, levels and availability.
@@ -86,9 +86,5 @@ async fn sessions(engine: &Engine) -> Result<Picker, EngineError> {
         let deed = PickerAction::Run(format!("/switch {}", latest.name));
         Some(PickerEntry::new(entry.session.directory, about, deed))
     });
-    Ok(Picker::new(
-        "go to a session's agent",
-        entries.collect(),
-        None,
-    ))
+    Ok(Picker::new("Go to a session", entries.collect(), None))
 }

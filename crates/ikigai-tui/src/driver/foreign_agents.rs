@@ -35,7 +35,7 @@ impl Driver {
     ) -> Result<ControlAnswer, String> {
         match &self.neighbours {
             Some(neighbours) => neighbours.ask(owner, request).await,
-            None => Err("nobody can be asked".to_owned()),
+            None => Err("the other process cannot be reached".to_owned()),
         }
     }
 
@@ -87,7 +87,7 @@ impl Driver {
         ) {
             self.app.received(id);
             self.app
-                .toast(format!("⋯ handed to {where_to}, which holds this agent"));
+                .toast(format!("Open in another ikigai ({where_to}): sent there"));
             return true;
         }
         let Line::Message(_) = parse(text) else {
@@ -96,9 +96,8 @@ impl Driver {
         match self.engine.store_pending(agent, submission).await {
             Ok(()) => {
                 self.app.received(id);
-                self.app.toast(format!(
-                    "⋯ left as mail for {where_to}, which holds this agent"
-                ));
+                self.app
+                    .toast(format!("Open in another ikigai ({where_to}): queued there"));
             }
             Err(error) => self.not_submitted(agent, submission, &error),
         }
@@ -133,9 +132,9 @@ impl Driver {
     async fn try_take(&mut self, agent: AgentId) -> Result<String, String> {
         let record = self.engine.reader().agent(agent).await;
         let record = record.map_err(|error| error.to_string())?;
-        let record = record.ok_or("this agent is not in the store")?;
+        let record = record.ok_or("agent not found in the store")?;
         let owner = match self.engine.attend(&record).await {
-            Ok(()) => return Ok("this agent is open here".to_owned()),
+            Ok(()) => return Ok("This agent is already open here".to_owned()),
             Err(EngineError::Commit(CommitError::Held { owner, .. })) => owner,
             Err(error) => return Err(error.to_string()),
         };
@@ -145,21 +144,21 @@ impl Driver {
         let released = match self.ask(&owner, release).await? {
             ControlAnswer::Said(ControlOutput::Released { agents }) => agents,
             ControlAnswer::Error { error } => return Err(error),
-            _ => return Err("the holder did not understand".to_owned()),
+            _ => return Err("unexpected answer of the other process".to_owned()),
         };
         let taken = self.engine.attend(&record).await;
-        taken.map_err(|_| format!("pid {} did not let go of it", owner.pid))?;
+        taken.map_err(|_| format!("pid {} did not release the agent", owner.pid))?;
         self.show(agent).await;
         self.app.set_holder(None);
         self.want_tree();
         let worked = released.iter().any(|one| one.worked);
         Ok(if worked {
             format!(
-                "taken from pid {} in the middle of a turn · /resume",
+                "Took over from pid {} during a turn. /resume to continue",
                 owner.pid
             )
         } else {
-            format!("taken from pid {}", owner.pid)
+            format!("Took over from pid {}", owner.pid)
         })
     }
 
@@ -169,7 +168,7 @@ impl Driver {
         if agent != self.app.current() {
             return;
         }
-        self.app.set_holder(Some(format!("given to {to}")));
+        self.app.set_holder(Some(format!("taken over by {to}")));
         self.follow(agent);
     }
 

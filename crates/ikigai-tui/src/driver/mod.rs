@@ -428,7 +428,7 @@ impl Driver {
                 self.app.arrive(row);
                 self.add_unlisted().await;
             }
-            Ok(false) => self.app.warn(&format!("there is no row {row}")),
+            Ok(false) => self.app.warn(&format!("no event {row}")),
             Err(error) => self.app.warn(&error),
         }
     }

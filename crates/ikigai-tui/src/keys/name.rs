@@ -96,10 +96,10 @@ impl KeyPress {
         match self.code {
             KeyCode::Char(' ') => label.push_str("Space"),
             KeyCode::Char(letter) if self.ctrl || self.alt => {
-                label.push(letter.to_ascii_uppercase())
+                label.push(letter.to_ascii_uppercase());
             }
             KeyCode::Char(letter) => label.push(letter),
-            KeyCode::F(number) => label.push_str(&format!("F{number}")),
+            KeyCode::F(number) => label = format!("{label}F{number}"),
             KeyCode::Up => label.push('↑'),
             KeyCode::Down => label.push('↓'),
             KeyCode::Left => label.push('←'),
@@ -107,7 +107,7 @@ impl KeyPress {
             KeyCode::PageUp => label.push_str("PgUp"),
             KeyCode::PageDown => label.push_str("PgDn"),
             KeyCode::Escape => label.push_str("Esc"),
-            other => label.push_str(&format!("{other:?}")),
+            other => label = format!("{label}{other:?}"),
         }
         label
     }

@@ -49,7 +49,7 @@ impl<W: Write> Plain<W> {
         match self.engine.store_pending(agent, &submission).await {
             Ok(()) => {
                 self.outbox.received(submission.id);
-                let told = "another process holds this agent: left as mail";
+                let told = "This agent is open in another ikigai. Your message was queued there";
                 self.talk.not_said(told);
             }
             Err(error) => self.not_submitted(&submission, &error),
@@ -124,14 +124,13 @@ impl<W: Write> Plain<W> {
                 let is_pending = self.outbox.pending().any(|one| one.submission.id == id);
                 self.outbox.saved(id, on_disk);
                 if is_pending && !on_disk {
-                    self.talk
-                        .add("in memory only: it is lost if the program ends");
+                    self.talk.add("in memory only: lost if ikigai exits");
                 }
             }
             LoadResult::Kept(DraftReport::Pending(pending)) => {
                 for message in &pending {
                     let text = clean_line(&message.submission.line);
-                    self.talk.add(&format!("kept from the last run: {text}"));
+                    self.talk.add(&format!("from the last run: {text}"));
                 }
                 self.outbox.restore(pending, Instant::now());
             }
@@ -204,7 +203,7 @@ impl<W: Write> Plain<W> {
             let fate = if entry.is_in_memory() {
                 "lost"
             } else {
-                "sent at the next start"
+                "will be sent at the next start"
             };
             self.talk.add(&format!("not stored, {fate}: {text}"));
         }

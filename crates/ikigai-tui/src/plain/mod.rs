@@ -79,7 +79,7 @@ pub async fn run(
         drafts: None,
     };
     plain.talk.add(&format!(
-        "{program}, plain: lines are only appended. /help lists commands, Ctrl-D leaves."
+        "{program}, plain mode. /help for commands, Ctrl-D to quit"
     ));
     plain.begin(agent).await?;
     plain.start_drafts(drafts);

@@ -132,7 +132,7 @@ impl Talk {
     /// Takes the output; appends a prompt if the agent is idle.
     pub(super) fn take_text(&mut self) -> String {
         let wanted = match self.questions.front() {
-            _ if self.secret.is_some() => Some("key, not shown: "),
+            _ if self.secret.is_some() => Some("API key (hidden): "),
             Some(_) => Some("answer 1 to 4: "),
             None if self.is_busy() || self.is_said => None,
             None => Some("you: "),
@@ -167,7 +167,7 @@ impl Talk {
         if let Some(question) = self.questions.front() {
             return match answer_of(line, question) {
                 Some(answer) => self.answer(answer),
-                None => self.add("type 1, 2, 3, or 4 and why not"),
+                None => self.add("Type 1, 2, 3 or 4 REASON"),
             };
         }
         if line.trim().is_empty() {
@@ -175,7 +175,7 @@ impl Talk {
         }
         if looks_like_key(line) && self.held.take().as_deref() != Some(line) {
             self.held = Some(line.to_owned());
-            return self.add("looks like an API key: the same line again sends it");
+            return self.add("This looks like an API key. Type the same line again to send it");
         }
         self.held = None;
         let request = match parse(line) {
@@ -200,8 +200,8 @@ impl Talk {
                 self.is_said = true;
                 self.wants.push(Want::TakeKey(provider, key));
             }
-            None if typed.trim().is_empty() => self.add("no key was kept"),
-            None => self.add("that can be no key; nothing was kept"),
+            None if typed.trim().is_empty() => self.add("Cancelled. Key not saved"),
+            None => self.add("Not a valid key. Nothing saved"),
         }
     }
 
@@ -222,16 +222,16 @@ impl Talk {
     pub(super) fn interrupt(&mut self, now: Instant) {
         if self.secret.take().is_some() {
             self.wants.push(Want::Unhide);
-            return self.add("no key was kept");
+            return self.add("Cancelled. Key not saved");
         }
         let before = self.interrupted.replace(now);
         if before.is_some_and(|before| now.saturating_duration_since(before) < AGAIN) {
             self.wants.push(Want::Quit);
         } else if self.is_busy() {
-            self.add("interrupting; Ctrl-C again leaves");
+            self.add("Interrupting. Ctrl-C again to quit");
             self.say(UserRequest::Stop(Stop::Interrupt(Cause::User)));
         } else {
-            self.add("Ctrl-C again leaves");
+            self.add("Ctrl-C again to quit");
         }
     }
 
@@ -259,7 +259,7 @@ impl Talk {
             LiveChange::Restarted => {
                 self.coming.clear();
                 if std::mem::take(&mut self.is_speaking) {
-                    self.add("the answer begins anew");
+                    self.add("The answer starts again");
                 }
             }
             LiveChange::Retry(wait) => self.add(&format!(
@@ -286,7 +286,7 @@ impl Talk {
                 self.add(&format!("warning: {text}"));
             }
             LiveChange::StoreAway(reason) => {
-                self.add(&format!("the store is away, nothing is lost: {reason}"));
+                self.add(&format!("store unreachable, nothing is lost: {reason}"));
             }
             LiveChange::Next(next) => self.next(next),
             // The progress line reports them.
@@ -300,7 +300,7 @@ impl Talk {
             LineChange::TakenBack(text) => self.add(&format!("not sent: {}", clean_line(text))),
             LineChange::NotStored { text, reason, .. } => {
                 let text = beginning(text, NOT_STORED_CHARS);
-                self.add(&format!("not stored, nothing was done ({reason}): {text}"));
+                self.add(&format!("not done ({reason}): {text}"));
             }
             LineChange::Delivered
             | LineChange::Received(_)
@@ -347,7 +347,7 @@ impl Talk {
         match next {
             Next::Switch(agent) => self.wants.push(Want::Show(*agent)),
             Next::Quit => self.wants.push(Want::Quit),
-            Next::Input(text) => self.add(&format!("to be typed again: {text}")),
+            Next::Input(text) => self.add(&format!("edit and send again: {text}")),
             // Only a screen is given these.
             Next::Copy(_)
             | Next::Theme(_)
@@ -437,7 +437,7 @@ impl Talk {
         let was_first = self.questions.front().map(|asked| asked.call) == Some(call);
         self.questions.retain(|asked| asked.call != call);
         if was_first {
-            self.add("that question needs no answer any more");
+            self.add("This question no longer needs an answer");
             self.ask_next();
         }
     }
@@ -464,7 +464,7 @@ impl Talk {
         // Indent the lines after the first, so that none looks like an answer.
         let pattern = question.spelled_pattern().replace('\n', "\n      ");
         self.add(&format!(
-            "  1 once\n  2 always: {} \"{pattern}\"\n  3 no\n  4 WHY no, because of that",
+            "  1  once\n  2  always allow {} \"{pattern}\"\n  3  no\n  4  no, and tell the model why: 4 REASON",
             question.tool
         ));
     }
@@ -497,7 +497,7 @@ impl Talk {
         let name = self.name_of(self.current);
         self.end_speech();
         self.add(&format!(
-            "everything is kept. go on with: ikigai --plain --agent {name}"
+            "Everything is saved. Resume with: ikigai --plain --agent {name}"
         ));
         // The questions are void.
         self.questions.clear();

@@ -382,7 +382,7 @@ fn interrupted(cause: Option<Cause>, manner: &RenderContext<'_>) -> RenderedBloc
     if cause != Some(Cause::Kill) {
         let dot = manner.sign(Sign::Dot);
         spans.push(TextSpan::new(
-            format!(" {dot} /resume goes on"),
+            format!(" {dot} /resume to continue"),
             Tone::Faint,
         ));
     }
@@ -404,7 +404,7 @@ fn failed(
     manner: &RenderContext<'_>,
 ) -> RenderedBlock {
     if category == Some(Category::Omitted) {
-        let text = format!("left out from here on: {text}");
+        let text = format!("no longer sent: {text}");
         return signed(
             Sign::Warning,
             Tone::Warning,
@@ -418,11 +418,11 @@ fn failed(
     let dot = manner.sign(Sign::Dot);
     let advice = match (category, status) {
         (Some(Category::Provider), Some(401 | 403)) => {
-            format!("/key PROVIDER sets a key {dot} /model takes another {dot} then /retry")
+            format!("/key PROVIDER to set a key {dot} /model to change the model {dot} then /retry")
         }
-        (Some(Category::Budget), _) => format!("/budget raises it {dot} then /retry"),
-        (Some(Category::Limit), _) => "/resume goes on".to_owned(),
-        _ => format!("/retry sends it again {dot} /model takes another"),
+        (Some(Category::Budget), _) => format!("/budget to raise it {dot} then /retry"),
+        (Some(Category::Limit), _) => "/resume to continue".to_owned(),
+        _ => format!("/retry to send it again {dot} /model to change the model"),
     };
     let lead = manner.lead(Sign::Failed, Tone::Error).below();
     let spans = vec![TextSpan::new(advice, Tone::Faint)];
@@ -476,13 +476,13 @@ fn summary(
     manner: &RenderContext<'_>,
 ) -> RenderedBlock {
     if undo.is_some() {
-        return rule("summary taken back", manner);
+        return rule("summary undone", manner);
     }
     let Some(text) = text else {
         let up_to = up_to(range, manner);
         return hinted_rule(
             "context full",
-            &format!(": rows{up_to} left out"),
+            &format!(": events{up_to} left out"),
             "/context undo",
             manner,
         );

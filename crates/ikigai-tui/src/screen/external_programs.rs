@@ -161,7 +161,7 @@ impl Scratch {
         let mut bytes = Vec::new();
         file.take(LONGEST_TEXT).read_to_end(&mut bytes)?;
         let text = String::from_utf8(bytes);
-        let text = text.map_err(|_| io::Error::other("what the editor wrote is not UTF-8"))?;
+        let text = text.map_err(|_| io::Error::other("the edited text is not UTF-8"))?;
         Ok(text.trim_end_matches('\n').to_owned())
     }
 }

@@ -31,7 +31,7 @@ pub(super) async fn run(mut command: Command) -> io::Result<ExitStatus> {
         }
     };
     let ended = tokio::task::spawn_blocking(work).await;
-    ended.unwrap_or_else(|_| Err(io::Error::other("the program cannot be waited for")))
+    ended.unwrap_or_else(|_| Err(io::Error::other("cannot wait for the program")))
 }
 
 /// Stops this process and its group, with the program. The shell's `fg` continues all.

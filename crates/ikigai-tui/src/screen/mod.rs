@@ -286,10 +286,7 @@ impl Screen {
 
     fn suspend(&mut self) -> Result<(), TerminalError> {
         if !self.terminal.suspend()? {
-            self.stage
-                .driver
-                .app
-                .toast("there is no shell to go back to");
+            self.stage.driver.app.toast("No shell to return to");
         }
         Ok(())
     }
@@ -352,10 +349,7 @@ impl Screen {
 
     async fn copy(&mut self, text: &str) -> Result<(), TerminalError> {
         if !external_programs::copy(&mut self.terminal, text).await? {
-            self.stage
-                .driver
-                .app
-                .warn("that is too much for the clipboard");
+            self.stage.driver.app.warn("too large for the clipboard");
         }
         Ok(())
     }
@@ -380,7 +374,7 @@ impl Screen {
             }
             Err(error) => {
                 let app = &mut self.stage.driver.app;
-                app.warn(&format!("`{command}` cannot be run: {error}"));
+                app.warn(&format!("cannot run `{command}`: {error}"));
             }
         }
         Ok(())
@@ -427,7 +421,7 @@ impl Screen {
             Ok(text) => self.stage.driver.app.set_input(&text),
             Err(error) => {
                 let app = &mut self.stage.driver.app;
-                app.warn(&format!("{error}: the text is as before"));
+                app.warn(&format!("{error}. Text unchanged"));
             }
         }
         Ok(())

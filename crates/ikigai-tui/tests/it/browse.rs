@@ -30,7 +30,7 @@ async fn the_cursor_is_on_whole_events_and_the_last_row_tells_which() {
         assert!(is_marked(&mut stage, "Then it is seven."), "{size:?}");
         let last = stage.last_row();
         assert_eq!(last.contains("· 14:03 ·"), size.0 >= 60, "{last}");
-        assert!(last.contains("Enter unfold"), "{last}");
+        assert!(last.contains("Enter expand"), "{last}");
         assert!(last.trim_start().starts_with('#'), "{last}");
         assert_eq!(last.contains(" tokens"), size.0 >= 60, "{last}");
 
@@ -144,7 +144,7 @@ async fn text_is_found_and_older_pages_are_read_for_it() {
     assert!(is_marked(&mut stage, "the Needle is here"));
 
     stage.press("n").await;
-    assert!(stage.text().contains("not found above"));
+    assert!(stage.text().contains("No match above"));
     stage.press("G /").await;
     stage.press("ctrl-u").await;
     stage.line("turn 5").await;
@@ -221,7 +221,7 @@ async fn a_rewind_folds_turns_that_can_be_looked_at_and_gone_back_to() {
         stage.press("ctrl-t k").await;
         assert!(is_marked(&mut stage, "2 turns folded"), "{size:?}");
         if size.0 >= 80 {
-            let hint = "· Enter to look · r to go back there";
+            let hint = "· Enter expand · r restore";
             assert!(stage.text().contains(hint));
         }
         stage.press("enter j j j j").await;
@@ -240,7 +240,7 @@ async fn a_message_is_edited_and_sent_again() {
     let mut stage = two_turns((80, 24)).await;
 
     stage.press("ctrl-t e").await;
-    assert!(stage.text().contains("only a message can be edited"));
+    assert!(stage.text().contains("Only your messages can be edited"));
     stage.press("k e").await;
     stage.until(|screen| !screen.contains("seven")).await;
 
@@ -311,7 +311,11 @@ async fn a_question_waits_while_letters_mean_something_else() {
         stage.terminal_actions().as_slice(),
         [TerminalAction::Copy(_)]
     ));
-    assert!(stage.text().contains("? bash asks · Tab to answer"));
+    assert!(
+        stage
+            .text()
+            .contains("? bash needs approval · Tab to answer")
+    );
 
     stage.press("tab").await;
     assert!(stage.text().contains("rm -r target"));

@@ -21,10 +21,10 @@ async fn what_a_screen_does_is_said_in_a_row_and_looking_at_keys_is_not() {
     let agent = stage.current();
 
     stage.line("/keys").await;
-    stage.sees("sends the message").await;
+    stage.sees("send the message").await;
     stage.press("esc").await;
     stage.line("/theme").await;
-    stage.sees("without red and green").await;
+    stage.sees("no red or green").await;
     stage.letters("dark").await;
     stage.press("enter").await;
     stage.sees("/theme dark").await;
@@ -69,13 +69,13 @@ async fn answers_and_their_code_are_copied_counted_from_the_newest() {
     stage.talk("two", "Second.").await;
 
     let cases = [
-        ("/copy", "copied 7 characters", Some("Second.")),
+        ("/copy", "Copied 7 characters", Some("Second.")),
         (
             "/copy 2",
-            "copied 25 characters",
+            "Copied 25 characters",
             Some("First.\n```\nlet a = 1;\n```"),
         ),
-        ("/copy code", "copied 11 characters", Some("let a = 1;\n")),
+        ("/copy code", "Copied 11 characters", Some("let a = 1;\n")),
         ("/copy code 2", "there are no 2 code blocks", None),
         ("/copy 0", "count from 1, the newest", None),
     ];
@@ -146,14 +146,14 @@ async fn what_was_said_for_a_moment_goes_with_the_next_line_that_is_sent() {
     stage.talk("hello", "Good day.").await;
     stage.press("ctrl-t").await;
     stage.press("y").await;
-    stage.sees("copied 9 characters").await;
+    stage.sees("Copied 9 characters").await;
     stage.press("esc").await;
-    stage.sees("copied 9 characters").await;
+    stage.sees("Copied 9 characters").await;
 
     stage.line("/mark a").await;
     let marked = stage.sees("⚑ a").await;
 
-    assert!(!marked.contains("copied"), "{marked}");
+    assert!(!marked.contains("Copied"), "{marked}");
 }
 
 #[tokio::test]

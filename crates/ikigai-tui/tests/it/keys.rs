@@ -45,7 +45,7 @@ async fn a_key_is_typed_hidden_tried_and_kept() {
     stage.sees("/key anthropic   (or openai, google)").await;
 
     stage.line("/key anthropic").await;
-    stage.sees("key of anthropic, hidden:").await;
+    stage.sees("anthropic API key (hidden):").await;
     stage.letters("sk-ant-").await;
     stage
         .happened(TerminalEvent::Paste(format!("{}\n", &KEY[7..])))
@@ -87,7 +87,7 @@ async fn a_refused_key_is_not_kept_and_esc_leaves_it() {
     stage.line("/key anthropic").await;
     stage.letters("half").await;
     stage.press("esc").await;
-    stage.sees("no key was kept").await;
+    stage.sees("Cancelled. Key not saved").await;
     assert_eq!(stage.input(), "");
     stage.line("/key anthropic").await;
     stage.line(KEY).await;
@@ -101,7 +101,7 @@ async fn a_refused_key_is_not_kept_and_esc_leaves_it() {
 #[tokio::test]
 async fn a_message_that_looks_like_a_key_is_held_back() {
     let mut stage = Stage::new((90, 24)).await;
-    let question = "looks like an API key: Enter again sends it · Esc keeps it here";
+    let question = "This looks like an API key. Enter again to send it, Esc to keep editing";
 
     stage.line(KEY).await;
     stage.sees(question).await;
@@ -123,7 +123,7 @@ async fn a_key_after_the_provider_is_not_sent() {
     let line = format!("/key anthropic {KEY}");
 
     stage.line(&line).await;
-    stage.sees("name only the provider").await;
+    stage.sees("Type only /key PROVIDER").await;
     stage.press("enter").await;
 
     assert_eq!(stage.input(), line);

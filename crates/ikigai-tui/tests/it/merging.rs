@@ -59,7 +59,7 @@ async fn a_child_is_merged_in_words_that_can_be_changed() {
         let screen = stage.sees("⇐ docs #").await;
         assert!(screen.contains("into parser"), "{screen}");
         assert!(screen.contains("The docs are there."), "{screen}");
-        for key in ["Enter merges", "Esc leaves it"] {
+        for key in ["Enter merge", "Esc cancel"] {
             assert!(screen.contains(key), "{screen}");
         }
         stage.letters("Yes: ").await;
@@ -88,7 +88,7 @@ async fn esc_merges_nothing() {
     stage.sees("⇐ docs").await;
     stage.press("x esc").await;
 
-    assert!(stage.text().contains("nothing was merged"));
+    assert!(stage.text().contains("Nothing merged"));
     // Earlier requests to the agent are handled before this one.
     stage.talk("go on", "Yes.").await;
     assert_eq!(stage.merged(), []);
@@ -143,9 +143,9 @@ async fn leaving_a_series_of_merges_says_how_many_were_merged() {
     stage.sees("1 of 2").await;
     stage.press("enter").await;
     stage.press("esc").await;
-    let screen = stage.sees("merged 1 of 2").await;
+    let screen = stage.sees("Cancelled. 1 of 2 merged").await;
 
-    assert!(!screen.contains("nothing was merged"), "{screen}");
+    assert!(!screen.contains("Nothing merged"), "{screen}");
 }
 
 #[tokio::test]
@@ -172,7 +172,7 @@ async fn a_parent_at_work_merges_after_its_turn() {
     stage.line("/merge docs").await;
     stage.sees("⇐ docs").await;
     stage.press("enter").await;
-    assert!(stage.text().contains("as soon as parser has ended"));
+    assert!(stage.text().contains("when parser finishes its turn"));
     assert!(stage.merged().is_empty());
     stage.provider.go_on();
 

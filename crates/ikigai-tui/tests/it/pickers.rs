@@ -19,8 +19,8 @@ async fn a_model_is_chosen_by_letters_and_then_its_level() {
     let agent = stage.current();
 
     stage.line("/model").await;
-    stage.sees("which model answers · now demo").await;
-    let all = picker(&mut stage, "which model answers");
+    stage.sees("Choose a model (now demo)").await;
+    let all = picker(&mut stage, "Choose a model");
     assert_eq!(all.len(), 15, "{all:#?}");
     let first = all.iter().find(|row| row.contains("anthropic:")).unwrap();
     assert!(!first.contains("no key"), "{all:#?}");
@@ -32,7 +32,7 @@ async fn a_model_is_chosen_by_letters_and_then_its_level() {
     assert!(marked.contains('$') && marked.contains("low"), "{marked}");
 
     stage.press("enter").await;
-    stage.sees("how much anthropic:claude-opus").await;
+    stage.sees("Thinking level of anthropic:claude-opus").await;
     assert_eq!(stage.commands(agent).await, [""; 0]);
     stage.letters("low").await;
     stage.press("enter").await;
@@ -49,20 +49,20 @@ async fn a_picker_counts_what_fits_and_leaves_no_row() {
     let mut stage = Stage::with_models((80, 24)).await;
     let agent = stage.current();
     stage.line("/model").await;
-    stage.sees("which model answers").await;
+    stage.sees("Choose a model").await;
 
     stage.letters("demo").await;
-    let rows = picker(&mut stage, "which model answers");
+    let rows = picker(&mut stage, "Choose a model");
     assert!(rows[0].ends_with("1/1"), "{rows:#?}");
-    assert_eq!(rows[1], "choose demo");
-    let row = stage.row_with("choose demo");
-    assert_eq!(stage.grid().cursor, Some((row, 11)));
+    assert_eq!(rows[1], "filter: demo");
+    let row = stage.row_with("filter: demo");
+    assert_eq!(stage.grid().cursor, Some((row, 12)));
 
     stage.letters("xyzzy").await;
-    stage.sees("nothing is called so").await;
+    stage.sees("no match").await;
     stage.press("enter ctrl-u esc").await;
 
-    stage.until(|text| !text.contains("choose")).await;
+    stage.until(|text| !text.contains("filter:")).await;
     assert_eq!(stage.commands(agent).await, [""; 0]);
 }
 
@@ -82,10 +82,10 @@ async fn agents_are_chosen_by_the_mouse_and_sessions_by_enter() {
     stage.sees("  docs").await;
     let row = stage.row_with("  docs");
     stage.mouse(MouseAction::Press, 4, row).await;
-    stage.until(|text| !text.contains("go to an agent")).await;
+    stage.until(|text| !text.contains("Go to an agent")).await;
     assert_eq!(stage.current(), child);
     stage.line("/sessions").await;
-    stage.sees("go to a session's agent").await;
+    stage.sees("Go to a session").await;
     stage.press("enter").await;
     stage.sees("[parser").await;
 
@@ -113,7 +113,7 @@ async fn an_open_picker_follows_the_agents() {
     stage.press("enter").await;
     stage.sees("[docs").await;
 
-    assert!(early.contains("nothing is called so"), "{early}");
-    assert!(seen.contains("go to an agent  1/1"), "{seen}");
+    assert!(early.contains("no match"), "{early}");
+    assert!(seen.contains("Go to an agent  1/1"), "{seen}");
     assert_ne!(stage.current(), parent);
 }

@@ -110,7 +110,7 @@ async fn no_approval_before_the_end_was_shown() {
                 has_answers(&mut stage);
             }
             let hint = stage.text();
-            let told = ["read to the end first: PgDn", "PgDn first"];
+            let told = ["scroll to the end first: PgDn", "PgDn first"];
             assert!(told.iter().any(|told| hint.contains(told)), "{hint}");
 
             let seen = read(&mut stage, key).await;
@@ -213,7 +213,7 @@ async fn an_edited_pattern_that_does_not_fit_is_shown_before_it_is_granted() {
     stage.press("enter").await;
     assert_eq!(stage.open_questions(agent), 1, "{}", stage.text());
     let text = stage.text();
-    assert!(text.contains("always allows bash:"), "{text}");
+    assert!(text.contains("pattern for bash:"), "{text}");
     assert!(text.contains(&format!("↳ *{}", "x".repeat(77))), "{text}");
     stage.press("a").await;
     assert_eq!(stage.open_questions(agent), 0);

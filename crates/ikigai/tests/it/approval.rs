@@ -109,7 +109,7 @@ fn the_screen_shows_the_end_of_a_command_before_it_takes_a_yes() {
         let newcomer = Newcomer::new();
         let command = format!("touch pwned #{}\n: the end", "\nls -la".repeat(60));
         let mut pty = newcomer.in_terminal(PROGRAM, &[&prompt(&command)], columns, rows);
-        pty.wait_for_text("Esc no, and stop");
+        pty.wait_for_text("Esc reject and stop");
         pty.send("y");
         pty.wait_for_text("PgDn");
         pty.wait_for_text("first");
@@ -122,7 +122,7 @@ fn the_screen_shows_the_end_of_a_command_before_it_takes_a_yes() {
                 let text: Vec<_> = text.iter().map(|row| row.trim_end()).collect();
                 text.join("\n").trim_end() != before.trim_end()
             });
-            pty.wait_for_text("Esc no, and stop");
+            pty.wait_for_text("Esc reject and stop");
         }
         pty.send("y");
         pty.wait_for("its end", |_| pwned(&newcomer));

@@ -22,8 +22,9 @@ fn agents_are_left_working_and_the_next_screen_takes_them_back() {
     let on_screen = mode(&newcomer);
 
     terminal.send("\x04");
-    terminal
-        .wait_for_text("1 agent is working:  q quit, they pause · b leave them working · Esc stay");
+    terminal.wait_for_text(
+        "1 agent is working:  q pause it and quit · b quit, keep it running · Esc cancel",
+    );
     terminal.send("b");
     let left = terminal.wait_end();
     let in_between = mode(&newcomer);

@@ -513,17 +513,21 @@ fn the_log_calls_rows_and_agents_as_the_screen_does() {
     let own = newcomer.ikigai(&["log"]);
     let child = newcomer.ikigai(&["log", "helper"]);
 
-    assert!(own.out.contains(" rewind\n↶ back to #6\n"), "{}", own.out);
+    assert!(
+        own.out.contains(" rewind\n↶ rewound to #6\n"),
+        "{}",
+        own.out
+    );
     assert!(own.out.contains(" fork\n├ child helper\n"), "{}", own.out);
     assert!(own.out.contains("\n✗ killed helper\n"), "{}", own.out);
     assert!(child.out.contains(" #project.3 user\n"), "{}", child.out);
     assert!(
-        child.out.contains("\n↶ back to #project.6\n"),
+        child.out.contains("\n↶ rewound to #project.6\n"),
         "{}",
         child.out
     );
 
     newcomer.ikigai(&["run", "/redo"]);
     let own = newcomer.ikigai(&["log"]);
-    assert!(own.out.contains(" rewind\n↷ forward to #"), "{}", own.out);
+    assert!(own.out.contains(" rewind\n↷ redone to #"), "{}", own.out);
 }

@@ -79,7 +79,7 @@ fn a_program_without_a_terminal_is_found_asked_and_ended() {
     assert_eq!(text.out.lines().count(), 20);
     assert_eq!(events.out, log, "events are the rows of the log");
     assert_eq!(refused.code, Some(1));
-    assert_eq!(refused.err, "error: nothing is asked\n");
+    assert_eq!(refused.err, "error: no open question\n");
     assert_eq!(wrong.code, Some(1), "{}", wrong.out);
     assert_eq!((directory, socket), (0o700, 0o600));
     assert_eq!(ended, Ok(()));
@@ -297,15 +297,15 @@ fn a_second_screen_hands_over_what_is_typed_and_takes_the_agent() {
     request(&second, &json!({"type": "interrupt"}));
     shows(&first, |seen| seen.contains("[project]"));
 
-    let holder = format!("open in pid {}", first.id());
+    let holder = format!("open in another ikigai (pid {}", first.id());
     assert!(looks_on.contains(&holder), "{looks_on}");
-    assert!(handed.contains("handed to pid"), "{handed}");
+    assert!(handed.contains(": sent there"), "{handed}");
     assert!(answered.contains("1. hello"), "{answered}");
-    assert!(taken.contains("taken from pid"), "{taken}");
-    assert!(!taken.contains("open in pid"), "{taken}");
+    assert!(taken.contains("Took over from pid"), "{taken}");
+    assert!(!taken.contains("open in another ikigai"), "{taken}");
     assert!(here.contains("● 1 2 3"), "{here}");
     assert!(
-        screen(&first).contains("given to pid"),
+        screen(&first).contains("taken over by pid"),
         "{}",
         screen(&first)
     );
@@ -340,7 +340,7 @@ fn a_second_screen_looks_on_live() {
         request(program, &json!({"type": "submit", "text": text}));
     };
 
-    shows(&second, |seen| seen.contains("open in pid"));
+    shows(&second, |seen| seen.contains("open in another ikigai"));
     submit(&second, "/fork --name own");
     let own = shows(&second, |seen| seen.contains("[own]"));
     submit(&second, "/switch ..");
@@ -351,7 +351,7 @@ fn a_second_screen_looks_on_live() {
     submit(&first, "count slowly to 5000");
     let seen = shows(&second, |seen| seen.contains("● 1 2 3 4 5"));
     shows(&second, |seen| seen.contains("[held ◐]"));
-    let holder = format!("open in pid {}", first.id());
+    let holder = format!("open in another ikigai (pid {}", first.id());
     let is_there = screen(&first).contains("[held ◐]");
     first.kill();
     let left = shows(&second, |seen| !seen.contains(&holder));

@@ -95,7 +95,7 @@ fn an_interrupt_stores_what_came_and_says_so() {
             .contains("Interrupted; the answer so far is saved")
     );
     let log = newcomer.ikigai(&["log"]).out;
-    assert!(log.contains("✗ interrupted by the user"), "{log}");
+    assert!(log.contains("✗ interrupted by you"), "{log}");
     assert!(log.contains("● 1 2 3"), "{log}");
 }
 

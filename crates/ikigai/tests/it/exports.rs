@@ -43,7 +43,7 @@ fn a_page_of_html_has_everything_and_runs_nothing() {
         let allowed = if tag == " onerror=alert" { as_text } else { 0 };
         assert_eq!(found, allowed, "{tag}");
     }
-    assert!(html.contains("↶ back to #8<"), "{html}");
+    assert!(html.contains("↶ rewound to #8<"), "{html}");
     let ran =
         "<b>printf &#39;&lt;b&gt;shell\\n&#39;</b></summary><pre>&lt;b&gt;shell\n(exit 0)</pre>";
     assert!(html.contains(ran), "{html}");
@@ -149,7 +149,11 @@ fn a_page_names_agents_that_are_not_on_it() {
     let child = newcomer.ikigai(&["export", "second", "--format", "md"]);
 
     assert!(parent.out.contains("✗ killed helper"), "{}", parent.out);
-    assert!(child.out.contains("↶ back to \\#project."), "{}", child.out);
+    assert!(
+        child.out.contains("↶ rewound to \\#project."),
+        "{}",
+        child.out
+    );
 }
 
 #[test]

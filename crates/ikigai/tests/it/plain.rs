@@ -44,7 +44,7 @@ fn plain_mode_appends_lines_with_words_for_signs() {
     pty.wait_for_text("warning: /theme needs a screen");
     wait_for_prompt(&mut pty, 5);
     pty.send("\x04");
-    pty.wait_for_text("go on with: ikigai --plain --agent project");
+    pty.wait_for_text("Resume with: ikigai --plain --agent project");
     assert!(pty.wait_end().success());
 
     let shown = shown(&pty);
@@ -67,14 +67,14 @@ fn a_key_is_typed_hidden_in_plain_mode_too() {
     pty.wait_for_text("you: ");
 
     pty.send("/key anthropic\r");
-    pty.wait_for_text("key, not shown: ");
+    pty.wait_for_text("API key (hidden): ");
     pty.send("half\x03");
-    pty.wait_for_text("no key was kept");
+    pty.wait_for_text("Cancelled. Key not saved");
     wait_for_prompt(&mut pty, 2);
     assert_eq!(pty.modes(), *pty.modes_at_start());
     pty.send("/key anthropic\r");
     pty.wait_for("the second question", |screen| {
-        screen.contents().matches("key, not shown:").count() == 2
+        screen.contents().matches("API key (hidden):").count() == 2
     });
     pty.send(format!("{key}\r"));
     pty.wait_for_text("takes the key");
@@ -102,7 +102,7 @@ fn questions_are_answered_by_number() {
     pty.wait_for_text("question: bash in ");
     pty.wait_for_text("answer 1 to 4: ");
     pty.send("yes\r");
-    pty.wait_for_text("type 1, 2, 3, or 4 and why not");
+    pty.wait_for_text("Type 1, 2, 3 or 4 REASON");
     pty.send("3\r");
     wait_for_prompt(&mut pty, 2);
     assert!(!newcomer.home().join("project/made").exists());
@@ -124,17 +124,17 @@ fn ctrl_c_interrupts_and_a_second_one_leaves() {
     pty.send("run `touch made`\r");
     pty.wait_for_text("answer 1 to 4:");
     pty.send("\x03");
-    pty.wait_for_text("interrupting; Ctrl-C again leaves");
-    pty.wait_for_text("interrupted by the user");
+    pty.wait_for_text("Interrupting. Ctrl-C again to quit");
+    pty.wait_for_text("interrupted by you");
     wait_for_prompt(&mut pty, 2);
     pty.send("and this is sent\r");
     wait_for_prompt(&mut pty, 3);
     pty.send("\x03");
     pty.wait_for("a warning", |screen| {
-        screen.contents().matches("Ctrl-C again leaves").count() == 2
+        screen.contents().matches("Ctrl-C again to quit").count() == 2
     });
     pty.send("\x03");
-    pty.wait_for_text("everything is kept");
+    pty.wait_for_text("Everything is saved");
 
     assert!(pty.wait_end().success());
 }
@@ -147,7 +147,7 @@ fn a_dumb_terminal_is_plain() {
     let mut pty = newcomer.in_terminal("env", &arguments, 100, 50);
     pty.wait_for_text("assistant: ");
     pty.send("\x04");
-    pty.wait_for_text("everything is kept");
+    pty.wait_for_text("Everything is saved");
 
     assert!(!shown(&pty).contains('\x1b'));
 }

@@ -274,6 +274,9 @@ fn whoever_does_not_look_is_told_by_their_own_command() {
     pty.send("run `touch made`\r");
     let notified = notified.recv_timeout(Duration::from_secs(30)).unwrap();
 
-    assert_eq!(notified.unwrap(), "project asks: bash: touch made");
+    assert_eq!(
+        notified.unwrap(),
+        "project needs approval: bash: touch made"
+    );
     assert!(!String::from_utf8_lossy(pty.output()).contains("]9;"));
 }

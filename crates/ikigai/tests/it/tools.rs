@@ -128,7 +128,7 @@ fn an_interrupt_ends_everything_that_a_command_started() {
     assert!(!lives(&newcomer));
     let log = newcomer.ikigai(&["log"]).out;
     assert!(log.contains("✗ bash: stopped"), "{log}");
-    assert!(log.contains("✗ interrupted by the user"), "{log}");
+    assert!(log.contains("✗ interrupted by you"), "{log}");
 }
 
 /// E16a, E16b: a command that outlived its program is ended and settled as unknown.

@@ -313,7 +313,7 @@ async fn history_shows_what_is_remembered_and_what_is_not() {
         "┊ #9    ❯ three\n\
          ┊ #10   ● three!\n\
          ┊ #11   10 tokens in, 2 out\n  \
-         #12   ↶ back to #8\n  \
+         #12   ↶ rewound to #8\n  \
          #13   /undo ↶ back before #9 \"three\" · 1 turn folded · /redo"
     );
     assert_eq!(
