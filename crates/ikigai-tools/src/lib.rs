@@ -173,6 +173,8 @@ pub enum Confinement {
         write: Vec<PathBuf>,
         /// True if it may use the network.
         network: bool,
+        /// Ports on loopback that it may connect to, besides those on which it listens itself.
+        loopback_ports: Arc<[u16]>,
         /// Paths that it may not even read.
         hidden: Arc<[PathBuf]>,
         /// Working directory in which hooks and settings of repositories are protected.
@@ -184,6 +186,15 @@ impl Confinement {
     /// Returns true if processes may write nowhere.
     pub fn is_reading(&self) -> bool {
         matches!(self, Self::Sandbox { write, .. } if write.is_empty())
+    }
+
+    /// Lets a sandbox connect to these ports of other programs on loopback.
+    #[must_use]
+    pub fn with_loopback_ports(mut self, ports: Arc<[u16]>) -> Self {
+        if let Self::Sandbox { loopback_ports, .. } = &mut self {
+            *loopback_ports = ports;
+        }
+        self
     }
 
     /// Adds directories and files that a sandbox may write.

@@ -221,6 +221,7 @@ pub async fn has_namespaces() -> bool {
         confinement: Confinement::Sandbox {
             write: vec![std::env::temp_dir()],
             network: false,
+            loopback_ports: Arc::default(),
             hidden: Arc::from([]),
             guarded: None,
         },
@@ -328,7 +329,8 @@ impl Running {
         if let Some(listener) = listener {
             let mark = mark.clone();
             // If the thread cannot start, calls on other processes fail.
-            let _ = listener.serve(move |pid| mark.is_in_limits(pid));
+            let ports = ports_of(&job.confinement);
+            let _ = listener.serve(ports, move |pid| mark.is_in_limits(pid));
         }
         let main = child.id().and_then(|pid| i32::try_from(pid).ok());
         let running = Self {
@@ -434,6 +436,13 @@ fn guard_of(confinement: &Confinement) -> Option<RepositoryGuard> {
             ..
         } if !write.is_empty() => Some(RepositoryGuard::begin(workdir, write)),
         _ => None,
+    }
+}
+
+fn ports_of(confinement: &Confinement) -> Arc<[u16]> {
+    match confinement {
+        Confinement::Sandbox { loopback_ports, .. } => loopback_ports.clone(),
+        Confinement::None => Arc::default(),
     }
 }
 

@@ -21,6 +21,7 @@ use super::bpf::{
 use super::call_lists::{
     FIRST_NEW, KNOWN_NEW, NAMESPACES, OF_A_PROCESS, READING_REQUESTS, REFUSED, REFUSED_WHEN_READING,
 };
+use super::loopback::SocketCall;
 
 /// Resource limit that carries a run's tag (`RLIMIT_LOCKS`).
 const LIMIT_OF_TAG: u64 = 10;
@@ -31,6 +32,19 @@ const FIRST_X32: u32 = 0x4000_0000;
 /// Operation of `fcntl` that delays every other process which opens the file.
 const SET_LEASE: u64 = 1024;
 
+/// Type of sockets for raw frames, which `libc` advises against.
+const SOCK_PACKET: libc::c_int = 10;
+
+/// Types of sockets other than streams.
+const NO_STREAMS: &[libc::c_int] = &[
+    libc::SOCK_DGRAM,
+    libc::SOCK_RAW,
+    libc::SOCK_RDM,
+    libc::SOCK_SEQPACKET,
+    libc::SOCK_DCCP,
+    SOCK_PACKET,
+];
+
 /// Operation of `prctl` that ties processes to one core.
 const SCHEDULE_CORE: u64 = 62;
 
@@ -38,6 +52,8 @@ const SCHEDULE_CORE: u64 = 62;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Network {
     Allowed,
+    /// TCP on the loopback interface, as far as a supervisor allows.
+    Loopback,
     Refused,
 }
 
@@ -73,8 +89,13 @@ pub(super) fn filter(
     ipc: IpcScope,
     judge: CallJudge,
 ) -> io::Result<&'static BpfProgram> {
-    static BUILT: [OnceLock<Option<BpfProgram>>; 16] = [const { OnceLock::new() }; 16];
-    let index = usize::from(network == Network::Allowed) * 8
+    static BUILT: [OnceLock<Option<BpfProgram>>; 24] = [const { OnceLock::new() }; 24];
+    // Without a supervisor there is no one to judge addresses.
+    let network = match (network, judge) {
+        (Network::Loopback, CallJudge::Refusal) => Network::Refused,
+        _ => network,
+    };
+    let index = network as usize * 8
         + usize::from(writes == WriteAccess::Some) * 4
         + usize::from(ipc == IpcScope::Private) * 2
         + usize::from(judge == CallJudge::Supervisor);
@@ -96,9 +117,14 @@ fn build(
     judge: CallJudge,
 ) -> Result<BpfProgram, seccompiler::Error> {
     let refusal = SeccompAction::Errno(libc::EPERM.unsigned_abs());
-    let (mut rules, process_rules) = (rules(network, writes, ipc)?, process_rules()?);
+    let (mut rules, mut judged) = (rules(network, writes, ipc)?, process_rules()?);
+    if network == Network::Loopback {
+        for call in SocketCall::NUMBERS {
+            judged.insert(call, vec![all_of(&[(0, ALWAYS)])?]);
+        }
+    }
     let mut listed: BTreeMap<u32, ListedCall> = BTreeMap::new();
-    for (call, rules) in rules.iter().chain(&process_rules) {
+    for (call, rules) in rules.iter().chain(&judged) {
         let verdict = if rules.is_empty() {
             ListedCall::Answered(u32::from(refusal.clone()))
         } else {
@@ -115,16 +141,16 @@ fn build(
     program.pop();
     program.extend(unknown_calls());
     program.extend(bpf::allow_unlisted(&Vec::from_iter(listed)));
-    let processes = match judge {
+    let judged = match judge {
         CallJudge::Supervisor => bpf::replace_return(
-            compile(process_rules, SeccompAction::Trace(0))?,
+            compile(judged, SeccompAction::Trace(0))?,
             // seccompiler has no action for notifications.
             libc::SECCOMP_RET_TRACE,
             libc::SECCOMP_RET_USER_NOTIF,
         ),
-        CallJudge::Refusal => compile(process_rules, refusal.clone())?,
+        CallJudge::Refusal => compile(judged, refusal.clone())?,
     };
-    program.extend(bpf::chain(compile(rules, refusal)?, processes));
+    program.extend(bpf::chain(compile(rules, refusal)?, judged));
     Ok(program)
 }
 
@@ -266,8 +292,9 @@ pub(super) fn named_process(call: libc::c_int, arguments: &[u64; 6]) -> i32 {
 /// its type can send to any name.
 fn sockets(rules: &mut Rules, network: Network) -> Result<(), seccompiler::BackendError> {
     let family = |family: libc::c_int| u64::from(family.unsigned_abs());
-    let refused = if network == Network::Allowed {
-        vec![
+    let kind = |kind: libc::c_int| Has(0xf, u64::from(kind.unsigned_abs()));
+    let refused = match network {
+        Network::Allowed => vec![
             all_of(&[
                 (0, IsNot(family(libc::AF_INET))),
                 (0, IsNot(family(libc::AF_INET6))),
@@ -275,13 +302,35 @@ fn sockets(rules: &mut Rules, network: Network) -> Result<(), seccompiler::Backe
             ])?,
             // Netlink only for queries about interfaces, which name lookup needs.
             all_of(&[(0, Is(family(libc::AF_NETLINK))), (2, IsNot(0))])?,
-        ]
-    } else {
-        rules.insert(libc::SYS_connect, Vec::new());
-        Vec::new()
+        ],
+        Network::Loopback => {
+            // A connection with the first bytes is made without `connect`.
+            let fast_open = u64::from(libc::MSG_FASTOPEN.unsigned_abs());
+            for (call, flags) in [
+                (libc::SYS_sendto, 3),
+                (libc::SYS_sendmsg, 2),
+                (libc::SYS_sendmmsg, 3),
+            ] {
+                rules.insert(call, vec![all_of(&[(flags, Has(fast_open, fast_open))])?]);
+            }
+            let mut refused = vec![
+                all_of(&[
+                    (0, IsNot(family(libc::AF_INET))),
+                    (0, IsNot(family(libc::AF_INET6))),
+                ])?,
+                all_of(&[(2, IsNot(0)), (2, IsNot(family(libc::IPPROTO_TCP)))])?,
+            ];
+            for other in NO_STREAMS {
+                refused.push(all_of(&[(1, kind(*other))])?);
+            }
+            refused
+        }
+        Network::Refused => {
+            rules.insert(libc::SYS_connect, Vec::new());
+            Vec::new()
+        }
     };
     rules.insert(libc::SYS_socket, refused);
-    let kind = |kind: libc::c_int| Has(0xf, u64::from(kind.unsigned_abs()));
     rules.insert(
         libc::SYS_socketpair,
         vec![
@@ -311,6 +360,9 @@ enum Argument {
     Has(u64, u64),
 }
 use Argument::{Has, Is, IsNot};
+
+/// Condition that holds for any value.
+const ALWAYS: Argument = Has(0, 0);
 
 fn all_of(arguments: &[(u8, Argument)]) -> Result<SeccompRule, seccompiler::BackendError> {
     let conditions = arguments

@@ -60,15 +60,16 @@ impl Jail {
         else {
             return Ok(None);
         };
-        let network = if *network {
-            Network::Allowed
-        } else {
-            Network::Refused
-        };
         let writes = if write.is_empty() {
             WriteAccess::None
         } else {
             WriteAccess::Some
+        };
+        let network = match writes {
+            _ if *network => Network::Allowed,
+            WriteAccess::Some => Network::Loopback,
+            // Commands that only read run unasked and get nothing.
+            WriteAccess::None => Network::Refused,
         };
         let filters = |ipc| -> io::Result<CallFilters> {
             Ok(CallFilters {

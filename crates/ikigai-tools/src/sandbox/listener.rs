@@ -1,9 +1,9 @@
 //! Supervisor of the calls that a filter cannot judge.
 //!
 //! The child installs the filter and sends the descriptor of its notifications through a socket
-//! pair; a thread of ikigai answers them until no process of the run is left. The arguments that it
-//! judges are numbers in registers, which no other thread can change after the check, so allowed
-//! calls are continued by the kernel.
+//! pair; a thread of ikigai answers them until no process of the run is left. For calls on processes
+//! it judges numbers in registers, which no other thread can change after the check, so the kernel
+//! continues allowed ones. Calls on sockets it carries out itself ([`super::loopback`]).
 
 use std::collections::HashMap;
 use std::fs;
@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use seccompiler::BpfProgram;
 
 use super::calls;
+use super::loopback::{Loopback, SocketCall};
 
 /// Bytes of a control message that carries one descriptor, with its alignment.
 const CONTROL_BYTES: usize = 64;
@@ -81,15 +82,18 @@ impl Listener {
 
     /// Lets the thread that serves all runs answer this one's questions.
     ///
-    /// `is_of_run` returns true if a process belongs to the same run as the caller.
+    /// `is_of_run` returns true if a process belongs to the same run as the caller; it may connect
+    /// to `ports` of other programs.
     pub(crate) fn serve(
         self,
+        ports: Arc<[u16]>,
         is_of_run: impl Fn(i32) -> bool + Send + Sync + 'static,
     ) -> io::Result<()> {
         let supervisor = Supervisor::get().ok_or(Errno::AGAIN)?;
         supervisor.add(SupervisedRun {
             notifications: self.notifications,
             is_of_run: Box::new(is_of_run),
+            loopback: Loopback::new(ports),
         })
     }
 }
@@ -109,6 +113,7 @@ struct SupervisedRuns {
 struct SupervisedRun {
     notifications: OwnedFd,
     is_of_run: Box<dyn Fn(i32) -> bool + Send + Sync>,
+    loopback: Loopback,
 }
 
 impl Supervisor {
@@ -170,15 +175,42 @@ impl Supervisor {
 }
 
 impl SupervisedRun {
-    fn answer(&self) {
+    fn answer(self: Arc<Self>) {
         // A caller that was killed meanwhile has no question left.
-        if let Some(question) = receive_question(&self.notifications) {
-            let target = calls::named_process(question.data.nr, &question.data.args);
-            let caller = i32::try_from(question.pid).unwrap_or(0);
-            let verdict = judge(caller, target, &self.is_of_run);
-            send_answer(&self.notifications, question.id, verdict);
+        let Some(question) = receive_question(&self.notifications) else {
+            return;
+        };
+        let caller = i32::try_from(question.pid).unwrap_or(0);
+        if let Some(call) = SocketCall::of(question.data.nr, question.data.args) {
+            return self.answer_socket(question.id, caller, call);
+        }
+        let target = calls::named_process(question.data.nr, &question.data.args);
+        let verdict = judge(caller, target, &self.is_of_run);
+        send_answer(&self.notifications, question.id, verdict.map(|()| Go::On));
+    }
+
+    /// Carries out a call on a socket, on a thread of its own: connecting can wait.
+    fn answer_socket(self: Arc<Self>, id: u64, caller: i32, call: SocketCall) {
+        let run = self.clone();
+        let carry_out = move || {
+            let is_valid = || is_waiting(&run.notifications, id);
+            let done = run.loopback.carry_out(caller, &call, is_valid);
+            send_answer(&run.notifications, id, done.map(|()| Go::Done));
+        };
+        let thread = std::thread::Builder::new().name("sandbox socket".to_owned());
+        if thread.spawn(carry_out).is_err() {
+            send_answer(&self.notifications, id, Err(Errno::AGAIN));
         }
     }
+}
+
+/// Fate of an allowed call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Go {
+    /// The kernel carries it out.
+    On,
+    /// The supervisor carried it out.
+    Done,
 }
 
 /// Allows a call on process `target`, or returns the error that it gets.
@@ -194,7 +226,7 @@ fn judge(caller: i32, target: i32, is_of_run: &dyn Fn(i32) -> bool) -> Result<()
 }
 
 /// Process that a thread belongs to.
-fn process_of(thread: i32) -> Option<i32> {
+pub(super) fn process_of(thread: i32) -> Option<i32> {
     let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
     line.trim().parse().ok()
@@ -206,14 +238,24 @@ fn process_of(thread: i32) -> Option<i32> {
 )]
 mod system {
     use super::{
-        AsRawFd, BpfProgram, CONTROL_BYTES, Control, Errno, FromRawFd, Listener, OwnedFd, RawFd, io,
+        AsRawFd, BpfProgram, CONTROL_BYTES, Control, Errno, FromRawFd, Go, Listener, OwnedFd,
+        RawFd, io,
     };
 
     /// Flag of an answer: the kernel carries the call out (`SECCOMP_USER_NOTIF_FLAG_CONTINUE`).
     const CONTINUE: u32 = 1;
 
     /// Installs a filter of this thread and returns its listener.
+    ///
+    /// Where the kernel can, only fatal signals interrupt a call that is being answered: a connection
+    /// that was made must not be made again.
     pub(super) fn install_filter(filter: &BpfProgram) -> io::Result<OwnedFd> {
+        let usual = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+        install_with(filter, usual | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+            .or_else(|_| install_with(filter, usual))
+    }
+
+    fn install_with(filter: &BpfProgram, flags: libc::c_ulong) -> io::Result<OwnedFd> {
         let program = libc::sock_fprog {
             len: u16::try_from(filter.len()).map_err(|_| Errno::INVAL)?,
             filter: filter.as_ptr().cast_mut().cast(),
@@ -224,7 +266,7 @@ mod system {
             libc::syscall(
                 libc::SYS_seccomp,
                 libc::SECCOMP_SET_MODE_FILTER,
-                libc::SECCOMP_FILTER_FLAG_NEW_LISTENER,
+                flags,
                 &raw const program,
             )
         };
@@ -318,8 +360,21 @@ mod system {
         }
     }
 
-    /// Lets a call go on, or answers it with an error.
-    pub(super) fn send_answer(listener: &OwnedFd, id: u64, verdict: Result<(), Errno>) {
+    /// Returns true if the caller still waits for its answer.
+    pub(super) fn is_waiting(listener: &OwnedFd, id: u64) -> bool {
+        // SAFETY: the kernel reads the number.
+        let result = unsafe {
+            libc::ioctl(
+                listener.as_raw_fd(),
+                libc::SECCOMP_IOCTL_NOTIF_ID_VALID,
+                &raw const id,
+            )
+        };
+        result == 0
+    }
+
+    /// Lets a call go on, or answers it.
+    pub(super) fn send_answer(listener: &OwnedFd, id: u64, verdict: Result<Go, Errno>) {
         let mut answer = libc::seccomp_notif_resp {
             id,
             val: 0,
@@ -327,7 +382,8 @@ mod system {
             flags: 0,
         };
         match verdict {
-            Ok(()) => answer.flags = CONTINUE,
+            Ok(Go::On) => answer.flags = CONTINUE,
+            Ok(Go::Done) => {}
             Err(error) => answer.error = -error.raw_os_error(),
         }
         // SAFETY: the kernel reads the answer. It fails if the caller is gone, which is fine.
@@ -340,4 +396,4 @@ mod system {
         }
     }
 }
-use system::{install_filter, receive, receive_question, send, send_answer};
+use system::{install_filter, is_waiting, receive, receive_question, send, send_answer};

@@ -20,6 +20,8 @@ mod jail;
 #[cfg(target_os = "linux")]
 mod listener;
 #[cfg(target_os = "linux")]
+mod loopback;
+#[cfg(target_os = "linux")]
 mod namespaces;
 #[cfg(target_os = "linux")]
 mod probe;
@@ -167,6 +169,7 @@ pub fn usual(workdir: &Path, network: bool, hidden: Arc<[PathBuf]>) -> Confineme
     Confinement::Sandbox {
         write,
         network,
+        loopback_ports: Arc::default(),
         hidden,
         guarded: Some(workdir.to_path_buf()),
     }
@@ -177,6 +180,7 @@ pub fn reading(hidden: Arc<[PathBuf]>) -> Confinement {
     Confinement::Sandbox {
         write: Vec::new(),
         network: false,
+        loopback_ports: Arc::default(),
         hidden,
         guarded: None,
     }

@@ -133,6 +133,7 @@ impl Machine {
             confinement: Confinement::Sandbox {
                 write: vec![self.path("project")],
                 network: false,
+                loopback_ports: Arc::default(),
                 hidden: self.hidden(),
                 guarded: None,
             },

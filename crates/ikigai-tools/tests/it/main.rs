@@ -12,6 +12,7 @@ mod external;
 mod files;
 mod finding;
 mod lists;
+mod loopback;
 mod other_processes;
 mod permissions_page;
 mod processes;

@@ -71,6 +71,7 @@ impl Site {
         Confinement::Sandbox {
             write: vec![self.base.join("work")],
             network,
+            loopback_ports: Arc::default(),
             hidden: Arc::from([self.base.join("hidden")]),
             guarded: None,
         }
@@ -222,6 +223,7 @@ async fn a_writable_directory_that_was_replaced_stays_writable() {
         line.job.confinement = Confinement::Sandbox {
             write: vec![work.clone()],
             network: false,
+            loopback_ports: Arc::default(),
             hidden: Arc::from([]),
             guarded: None,
         };
@@ -332,6 +334,7 @@ async fn what_is_hidden_wins_over_what_may_be_written() {
     let confinement = Confinement::Sandbox {
         write: vec![site.base.clone()],
         network: false,
+        loopback_ports: Arc::default(),
         hidden: Arc::from([site.base.join("hidden")]),
         guarded: None,
     };
@@ -390,6 +393,7 @@ async fn a_sandbox_has_no_way_to_new_namespaces_mounts_or_another_tag() {
         line.job.confinement = Confinement::Sandbox {
             write: vec![directory.path().to_path_buf()],
             network: true,
+            loopback_ports: Arc::default(),
             hidden: Arc::from([]),
             guarded: None,
         };
