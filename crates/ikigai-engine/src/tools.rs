@@ -42,6 +42,8 @@ pub struct Safety {
     pub network: bool,
     /// Paths that confined processes may write besides the usual ones.
     pub writable: Vec<PathBuf>,
+    /// Ports on loopback that confined processes may connect to, besides their own.
+    pub loopback_ports: Arc<[u16]>,
     /// Rules of the configuration that allow without asking.
     pub allow: Vec<Rule>,
     /// Rules of the configuration that refuse.
@@ -65,6 +67,7 @@ impl Default for Safety {
             sandbox: None,
             network: false,
             writable: Vec::new(),
+            loopback_ports: Arc::default(),
             allow: Vec::new(),
             refuse: Vec::new(),
             blank: Arc::new(|bytes| Cow::Borrowed(bytes)),

@@ -90,6 +90,7 @@ pub(crate) fn safety(store: &StoreLocation, registry: &Arc<Registry>, work: &Wor
         sandbox: work.sandbox.is_enabled().then_some(probe),
         network: work.sandbox.has_network(),
         writable: writable(work),
+        loopback_ports: work.sandbox.loopback_ports().into(),
         allow: work.permissions.allow(),
         refuse: work.permissions.refuse(),
         blank: blank(registry.clone(), store),

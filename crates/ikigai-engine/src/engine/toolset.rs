@@ -99,7 +99,8 @@ impl EngineReader {
             Freedom::Unconfined => Confinement::None,
             Freedom::Reading => sandbox::reading(hidden),
             Freedom::Working => sandbox::usual(&place.workdir, self.safety.network, hidden)
-                .with_writable(&self.safety.writable),
+                .with_writable(&self.safety.writable)
+                .with_loopback_ports(self.safety.loopback_ports.clone()),
         }
     }
 }

@@ -189,7 +189,7 @@ impl SupervisedRun {
         send_answer(&self.notifications, question.id, verdict.map(|()| Go::On));
     }
 
-    /// Carries out a call on a socket, on a thread of its own: connecting can wait.
+    /// Carries out a call on a socket, on a separate thread: connecting can wait.
     fn answer_socket(self: Arc<Self>, id: u64, caller: i32, call: SocketCall) {
         let run = self.clone();
         let carry_out = move || {

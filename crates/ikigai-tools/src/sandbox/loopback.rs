@@ -136,15 +136,15 @@ impl Loopback {
             .unwrap_or_else(PoisonError::into_inner);
         let ip = canonical(address.ip());
         // The kernel prefers a socket with the exact address to one that listens on all.
-        let takes = |socket: &&ListeningSocket| {
+        let is_target = |socket: &&ListeningSocket| {
             socket.port == address.port() && (socket.ip == ip || socket.ip.is_unspecified())
         };
-        let mut takers = listening.iter().filter(takes).peekable();
-        if takers.peek().is_none() {
+        let mut targets = listening.iter().filter(is_target).peekable();
+        if targets.peek().is_none() {
             return Err(Errno::CONNREFUSED);
         }
         let is_own = |socket: &ListeningSocket| socket.ip == ip && own.contains(&socket.inode);
-        if takers.all(is_own) {
+        if targets.all(is_own) {
             Ok(())
         } else {
             Err(Errno::ACCESS)

@@ -206,6 +206,11 @@ pub(crate) const KEYS: &[Key] = &[
         "paths that tools can write, besides the working directory",
     ),
     key(
+        "sandbox.loopback_ports",
+        "[]",
+        "ports on 127.0.0.1 and ::1 that tools can connect to, besides their own",
+    ),
+    key(
         "sandbox.hidden",
         "[]",
         "paths that tools cannot access, besides API keys and the store",

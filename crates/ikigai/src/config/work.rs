@@ -59,6 +59,8 @@ pub(crate) struct SandboxSettings {
     network: Option<bool>,
     /// Paths that sandboxed processes may write besides the working directory.
     writable: Vec<String>,
+    /// Ports on loopback that sandboxed processes may connect to.
+    loopback_ports: Vec<u16>,
     /// Additional paths that no tool may read or write.
     hidden: Vec<String>,
     /// Variables that processes get although they look like secrets.
@@ -163,6 +165,10 @@ impl SandboxSettings {
 
     pub(crate) fn has_network(&self) -> bool {
         self.network.unwrap_or(false)
+    }
+
+    pub(crate) fn loopback_ports(&self) -> Vec<u16> {
+        self.loopback_ports.clone()
     }
 
     /// Returns the writable paths, with `~/` expanded; skips relative ones.
