@@ -4,6 +4,8 @@
 //! missing, unknown or mistyped key counts as absent, so an old, foreign or damaged row never
 //! blocks the others. [`crate::load`] checks the required fields of tool rows.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -150,6 +152,8 @@ data_type! {
         shell: Shell,
         /// The child's rows whose result the text is.
         merge: Merge,
+        /// Facts about the surroundings that the model knows from this message on, by label.
+        environment: BTreeMap<String, String>,
     }
 }
 data_type! {

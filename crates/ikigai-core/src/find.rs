@@ -13,6 +13,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::data::{self, AssistantData, BlobRef, CommandData, MarkData};
+use crate::environment_block::without_blocks;
 use crate::event::Row;
 use crate::json::data_type;
 use crate::kind::Kind;
@@ -80,6 +81,9 @@ pub fn searched(row: &Row) -> Searched {
         Some(Kind::Mark) => {
             let mark: MarkData = data::read(data);
             found.text = joined(&[mark.label.as_deref().unwrap_or_default()]);
+        }
+        Some(Kind::User) => {
+            found.text = joined(&[without_blocks(content, &data::read(data))]);
         }
         _ => found.text = joined(&[content]),
     }

@@ -1,5 +1,7 @@
 //! Rows of a fork. Their number does not depend on the length of the parent's path.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use crate::data::{
@@ -25,7 +27,27 @@ pub struct ForkOrder {
     /// The tool call that makes the fork.
     pub call: Option<RowRef>,
     /// First message to the child.
-    pub prompt: Option<String>,
+    pub prompt: Option<ForkPrompt>,
+}
+
+/// First message to a child.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ForkPrompt {
+    /// Text for the child's model.
+    pub text: String,
+    /// Text for the screen, if it differs.
+    pub typed: Option<String>,
+    /// Facts about the child's surroundings that the text begins with.
+    pub environment: Option<BTreeMap<String, String>>,
+}
+
+impl From<&str> for ForkPrompt {
+    fn from(text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            ..Self::default()
+        }
+    }
 }
 
 /// The rows of a fork, which are stored together or not at all.
@@ -86,10 +108,12 @@ pub fn fork_events(parent: &AgentState, parent_name: &str, order: ForkOrder) -> 
             origin: Some(SystemOrigin::Fork),
         },
     });
-    let prompt = order.prompt.map(|text| Event::User {
-        text,
+    let prompt = order.prompt.map(|prompt| Event::User {
+        text: prompt.text,
         data: UserData {
             origin: Some(UserOrigin::Fork),
+            typed: prompt.typed,
+            environment: prompt.environment,
             ..UserData::default()
         },
     });

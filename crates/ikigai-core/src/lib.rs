@@ -7,6 +7,7 @@ mod amounts;
 mod compose;
 mod cut;
 pub mod data;
+pub mod environment_block;
 pub mod event;
 pub mod find;
 pub mod fork;

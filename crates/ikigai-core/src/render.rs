@@ -7,6 +7,7 @@ use crate::data::{
     InterruptedData, MarkData, Merge, RewindData, Shell, SummaryData, UsageData, UserData,
     UserOrigin, Via,
 };
+use crate::environment_block::without_blocks;
 use crate::event::Row;
 use crate::ids::{AgentId, RowRef};
 use crate::kind::Kind;
@@ -171,7 +172,7 @@ pub(crate) fn render_loaded(row: &Row, loaded: &Result<Loaded, LoadError>) -> Sh
     let content = row.content.clone().unwrap_or_default();
     match kind {
         Kind::System => Shown::System(content),
-        Kind::User => render_user(content, data::read(data)),
+        Kind::User => render_user(&content, data::read(data)),
         Kind::Assistant => render_answer(content, thinking_of(part)),
         Kind::ToolCall => render_call(row.content.as_deref(), part),
         Kind::ToolResult => render_result(row.content.as_deref(), part),
@@ -217,8 +218,9 @@ pub(crate) fn render_loaded(row: &Row, loaded: &Result<Loaded, LoadError>) -> Sh
     }
 }
 
-fn render_user(content: String, data: UserData) -> Shown {
+fn render_user(content: &str, data: UserData) -> Shown {
     let said = Said::of(&data);
+    let content = without_blocks(content, &data).to_owned();
     match data.typed {
         Some(text) => Shown::User {
             told: Some(content).filter(|told| *told != text),

@@ -12,6 +12,15 @@ use ikigai_tools::permission::GrantKey;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+/// Operating system and shell of this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Platform {
+    /// Operating system and processor, such as `linux x86_64`.
+    pub system: String,
+    /// Shell that runs command lines.
+    pub shell: String,
+}
+
 /// External inputs of the engine: time, ids, randomness, home directory and grant key.
 pub trait Environment: Send + Sync {
     /// Returns the current time.
@@ -32,6 +41,11 @@ pub trait Environment: Send + Sync {
 
     /// Returns the user's home directory.
     fn home(&self) -> Option<PathBuf> {
+        None
+    }
+
+    /// Returns the platform, for the environment block of messages; without one there is none.
+    fn platform(&self) -> Option<Platform> {
         None
     }
 
@@ -239,6 +253,13 @@ impl Environment for System {
 
     fn zone(&self) -> TimeZone {
         TimeZone::system()
+    }
+
+    fn platform(&self) -> Option<Platform> {
+        Some(Platform {
+            system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+            shell: ikigai_tools::process::shell().to_owned(),
+        })
     }
 
     fn home(&self) -> Option<PathBuf> {

@@ -1,9 +1,10 @@
 //! Expansion of a typed message: text, mentioned files, and a note about rewinds.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use ikigai_core::data::{self, RewindData, UserData, UserOrigin};
+use ikigai_core::data::{self, RewindData, SummaryData, UserData, UserOrigin};
 use ikigai_core::view::Entry;
 use ikigai_core::{Event, Kind};
 use ikigai_tools::paths::Located;
@@ -89,6 +90,32 @@ async fn taken_back_since(ledger: &mut Ledger) -> Result<Option<String>, EngineE
             changed.join(", ")
         )
     }))
+}
+
+/// Returns the facts about its surroundings that the agent's model knows; none after a cut.
+pub(crate) async fn known_environment(
+    ledger: &mut Ledger,
+) -> Result<Option<BTreeMap<String, String>>, EngineError> {
+    let Ledger { agent, engine, .. } = ledger;
+    loop {
+        let entries = agent.view.entries();
+        if let Some(newest) = entries.iter().rposition(is_user_message) {
+            let is_cut = |entry: &Entry| {
+                let data = entry.row.data.as_deref();
+                entry.kind() == Some(Kind::Summary)
+                    && data::read::<SummaryData>(data).cut == Some(true)
+            };
+            if entries.iter().skip(newest).any(is_cut) {
+                return Ok(None);
+            }
+            let data = entries[newest].row.data.as_deref();
+            return Ok(data::read::<UserData>(data).environment);
+        }
+        let rows = window::FIRST_PAGE_ROWS;
+        if !agent.lengthen(engine.reader(), rows).await? {
+            return Ok(None);
+        }
+    }
 }
 
 /// Returns the rewinds since the last user message, oldest first.

@@ -228,7 +228,7 @@ pub fn fork_batch(
         at: None,
         set: Map::new(),
         call: None,
-        prompt: Some("Look into the failing test and tell me what you find.".to_owned()),
+        prompt: Some("Look into the failing test and tell me what you find.".into()),
     };
     let events = fork_events(parent, "bench", order);
     let agent = NewAgent {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use ikigai_core::Micros;
-use ikigai_engine::{Environment, GrantKey, System};
+use ikigai_engine::{Environment, GrantKey, Platform, System};
 use jiff::tz::TimeZone;
 
 use crate::config;
@@ -45,6 +45,10 @@ impl Environment for Machine {
 
     fn home(&self) -> Option<PathBuf> {
         System.home()
+    }
+
+    fn platform(&self) -> Option<Platform> {
+        System.platform()
     }
 
     fn grant_key(&self) -> GrantKey {

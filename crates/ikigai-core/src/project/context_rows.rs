@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::data::{self, Elide, SummaryData, UserData, UserOrigin};
+use crate::environment_block::without_blocks;
 use crate::ids::{AgentId, RowRef};
 use crate::kind::Kind;
 use crate::load::Loaded;
@@ -160,7 +161,8 @@ pub(super) fn own_message(entry: &Entry) -> Option<(String, RowRef)> {
     };
     match part.message.blocks.first() {
         Some(Block::Text { text }) if is_own && !text.trim().is_empty() => {
-            Some((text.clone(), entry.at()))
+            let text = without_blocks(text, &user);
+            Some((text.to_owned(), entry.at()))
         }
         _ => None,
     }

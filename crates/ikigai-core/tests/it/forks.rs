@@ -72,7 +72,7 @@ fn fork_and_restart_give_same_child() {
     let mut log = TestLog::default();
     let parent = parent_of(&mut log);
     let mut prompted = log.order("prompted");
-    prompted.prompt = Some("go".to_owned());
+    prompted.prompt = Some("go".into());
     let mut earlier = log.order("earlier");
     earlier.at = Some(RowRef::new(parent, Seq(3)));
     let orders = [log.order("plain"), prompted, earlier, fresh(&log, "fresh")];
@@ -96,7 +96,7 @@ fn fresh_child_stays_fresh_after_restart() {
     let mut log = TestLog::default();
     let parent = parent_of(&mut log);
     let mut order = fresh(&log, "fresh");
-    order.prompt = Some("go".to_owned());
+    order.prompt = Some("go".into());
     let child = log.fork(parent, order);
     log.append(parent, Event::user("later"));
 

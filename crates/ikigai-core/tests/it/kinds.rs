@@ -217,7 +217,7 @@ fn fork_prompt_row_owned_by_child() {
     let child = log.fork(
         parent,
         ikigai_core::fork::ForkOrder {
-            prompt: Some("do this".to_owned()),
+            prompt: Some("do this".into()),
             ..order
         },
     );

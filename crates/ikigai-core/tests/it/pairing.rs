@@ -88,7 +88,7 @@ fn open_calls_of_an_ancestor_are_explained_to_the_child() {
     let fork = |log: &mut TestLog, parent, name: &str, call| {
         let order = ForkOrder {
             call,
-            prompt: Some("work".to_owned()),
+            prompt: Some("work".into()),
             ..log.order(name)
         };
         log.fork(parent, order)
@@ -171,7 +171,7 @@ fn fresh_children_have_no_calls_of_their_parent() {
     let order = ForkOrder {
         context: ForkContext::Fresh,
         call: Some(made_by),
-        prompt: Some("work".to_owned()),
+        prompt: Some("work".into()),
         ..log.order("fresh")
     };
 

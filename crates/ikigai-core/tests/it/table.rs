@@ -138,11 +138,13 @@ fn said() -> Vec<Shape> {
             from: Some(Seq(2)),
             to: Some(Seq(9)),
         }),
+        environment: Some([("date".to_owned(), "1970-01-01".to_owned())].into()),
     };
     let full_user_json = json!({
         "origin": "mail", "typed": "seen", "from": B,
         "shell": {"command": "ls", "exit": -1},
-        "merge": {"agent": B, "from": 2, "to": 9}
+        "merge": {"agent": B, "from": 2, "to": 9},
+        "environment": {"date": "1970-01-01"}
     });
     let full_assistant = AssistantData {
         response: Some(3),

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use ikigai_core::data::{ForkContext, ForkData, Verdict};
 use ikigai_core::fork::{ForkEvents, ForkOrder, fork_events};
 use ikigai_core::names::{free_name, is_valid_name, name_from, stem};
-use ikigai_core::settings::ModelChoice;
+use ikigai_core::settings::{Approve, ModelChoice};
 use ikigai_core::{AgentId, AgentState, Epoch, Event, Micros, Row, RowRef, Seq, Settings};
 use ikigai_store::{
     Agent, AgentEffect, AgentRecord, Batch, CommitError, Effect, HeadClaim, LeaseClaim, NewAgent,
@@ -18,6 +18,7 @@ use crate::calls::OpenCall;
 use crate::environment::{CrashPoint, draw_agent};
 use crate::frontend::{AgentJob, FrontEnd};
 use crate::ledger::{Beside, CommitPlan, Ledger, Starter};
+use crate::surroundings::{SeatFacts, SeatQuery, seat_facts};
 use crate::{Engine, EngineError, EngineReader};
 
 /// Number of a prompt's first words in a name.
@@ -61,10 +62,13 @@ impl Family<'_> {
         let parent = with_room(&self.ledger.engine, self.ledger.agent.state.agent()).await?;
         let child = draw_agent(&*self.ledger.engine.environment);
         let mut taken: Vec<String> = Vec::new();
+        let mode = self.ledger.grant().mode;
+        let facts = child_facts(&self.ledger.engine, self.ledger.settings(), mode, wish).await;
         loop {
             let forked = christen(&self.ledger.engine, child, wish, &taken).await?;
             let front = front.as_deref_mut();
-            match self.commit_fork(wish, &parent, &forked, &told, front).await {
+            let born = (&parent, &forked, facts.clone());
+            match self.commit_fork(wish, born, &told, front).await {
                 Ok(rows) => return Ok((forked, rows)),
                 // Another agent took the name first.
                 Err(EngineError::Commit(CommitError::NameTaken(name))) => taken.push(name),
@@ -76,15 +80,20 @@ impl Family<'_> {
     async fn commit_fork(
         &mut self,
         wish: &ForkWish,
-        parent: &AgentRecord,
-        forked: &Forked,
+        (parent, forked, facts): (&AgentRecord, &Forked, Option<SeatFacts>),
         told: &impl Fn(&Forked) -> Vec<Event>,
         front: Option<&mut FrontEnd<'_>>,
     ) -> Result<Vec<Row>, EngineError> {
         // The fork point is the newest applied row. A row that another process appends meanwhile is
         // a kill or a fork, which does not concern the child.
         let state = &self.ledger.agent.state;
-        let rows = fork_rows(&self.ledger.engine, state, &parent.name, wish, forked);
+        let rows = fork_rows(
+            &self.ledger.engine,
+            state,
+            &parent.name,
+            wish,
+            (forked, facts),
+        );
         let events = [rows.parent.clone()].into_iter().chain(told(forked));
         let events = events.collect();
         let now = self.ledger.engine.environment.now();
@@ -196,11 +205,14 @@ pub(crate) async fn fork_held_ledger(
     }
     let agent = Agent::restore(engine.reader(), parent.id).await?;
     let child = draw_agent(&*engine.environment);
+    let mode = engine.in_force(&agent.state).mode;
+    let facts = child_facts(engine, agent.state.settings(), mode, wish).await;
     let mut taken = Vec::new();
     loop {
         let forked = christen(engine, child, wish, &taken).await?;
         let now = engine.environment.now();
-        let rows = fork_rows(engine, &agent.state, &parent.name, wish, &forked);
+        let born = (&forked, facts.clone());
+        let rows = fork_rows(engine, &agent.state, &parent.name, wish, born);
         let told = rows.parent.clone().into_row(parent.id, now);
         let born = newborn(&parent, &forked, rows, now);
         let free = HeadClaim {
@@ -229,11 +241,31 @@ fn fork_rows(
     parent: &AgentState,
     parent_name: &str,
     wish: &ForkWish,
-    forked: &Forked,
+    (forked, facts): (&Forked, Option<SeatFacts>),
 ) -> ForkEvents {
-    let mut rows = fork_events(parent, parent_name, wish.order(forked));
+    let is_by_model = wish.call.is_some();
+    let facts = facts.map(|facts| facts.with_child(&forked.name, parent_name, is_by_model));
+    let mut rows = fork_events(parent, parent_name, wish.order(forked, facts.as_ref()));
     engine.grant_to_child(parent, forked.id, &mut rows);
     rows
+}
+
+/// Gathers the facts about the surroundings of a child, if its first message is given.
+async fn child_facts(
+    engine: &Engine,
+    parent: &Settings,
+    mode: Approve,
+    wish: &ForkWish,
+) -> Option<SeatFacts> {
+    wish.prompt.as_ref()?;
+    let mut settings = parent.clone();
+    settings.model = wish.model.clone().or(settings.model);
+    let query = SeatQuery {
+        settings: &settings,
+        mode,
+        answers: engine.hub.observer().1,
+    };
+    seat_facts(engine, query).await
 }
 
 /// Reads the parent; fails if it may have no more children.
@@ -281,7 +313,8 @@ impl EngineReader {
 }
 
 impl ForkWish {
-    fn order(&self, forked: &Forked) -> ForkOrder {
+    fn order(&self, forked: &Forked, facts: Option<&SeatFacts>) -> ForkOrder {
+        let prompt = self.prompt.as_deref();
         let set = Settings {
             model: self.model.clone(),
             ..Settings::default()
@@ -293,7 +326,10 @@ impl ForkWish {
             at: self.at,
             set: set.as_set(),
             call: self.call,
-            prompt: self.prompt.clone(),
+            prompt: prompt.map(|typed| match facts {
+                Some(facts) => facts.prompt(typed),
+                None => typed.into(),
+            }),
         }
     }
 }

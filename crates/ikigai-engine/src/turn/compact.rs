@@ -19,6 +19,7 @@ use tokio::time::timeout;
 
 use super::Turn;
 use super::ask::{priced, release, silent};
+use super::environment;
 use crate::environment::CrashPoint;
 use crate::figures::{tokens, turns};
 use crate::frontend::{FrontEnd, Stop, UiEvent};
@@ -356,7 +357,8 @@ impl ContextKeeper<'_> {
         response: &Response,
         front: &mut FrontEnd<'_>,
     ) -> Result<Result<(String, u64), String>, EngineError> {
-        let open = read_held!(front, self.still_open());
+        let answers = front.answers;
+        let open = read_held!(front, self.still_open(answers));
         Ok(match judge(&summary.range, response, &open) {
             // Rewound or cleared meanwhile.
             Ok(_) if !read_held!(front, self.is_on_path(summary.range.to)) => {
@@ -366,8 +368,8 @@ impl ContextKeeper<'_> {
         })
     }
 
-    /// Describes the to-do list and running children, for the end of a summary.
-    async fn still_open(&self) -> Result<String, EngineError> {
+    /// Describes the to-do list, running children and surroundings, for the end of a summary.
+    async fn still_open(&self, answers: bool) -> Result<String, EngineError> {
         let mut open = String::new();
         if let Some(list) = recall::given(
             self.worker.engine(),
@@ -398,6 +400,12 @@ impl ContextKeeper<'_> {
             }
             open.push_str("Child agents still running: ");
             open.push_str(&running.join(", "));
+        }
+        if let Some(facts) = environment::facts(&self.worker.ledger, answers).await {
+            if !open.is_empty() {
+                open.push_str("\n\n");
+            }
+            open.push_str(&facts.for_summary());
         }
         Ok(open)
     }

@@ -4,7 +4,7 @@ use ikigai_core::data::Cause;
 use ikigai_core::{Event, RowRef, Seq};
 use ikigai_store::{Effect, MailEffect, MailId, MailRecord};
 
-use super::{During, Turn, Worker};
+use super::{During, Turn, Worker, environment};
 use crate::environment::{CrashPoint, draw_mail};
 use crate::family::shown_mail;
 use crate::frontend::{FrontEnd, Stop, UiEvent, UserRequest, WaitingLine};
@@ -213,7 +213,9 @@ impl Inbox<'_> {
         if waiting.is_empty() {
             return Ok(false);
         }
-        let events = read_held!(front, self.shown(&waiting));
+        let mut events = read_held!(front, self.shown(&waiting));
+        let answers = front.answers;
+        read_held!(front, environment::add(self.ledger, &mut events, answers));
         let consume = |head: Seq| consumed(&waiting, RowRef::new(agent, head));
         self.ledger.crash_point(CrashPoint::BeforeQueueTakenIn);
         let rows = self

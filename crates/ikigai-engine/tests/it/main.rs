@@ -30,5 +30,6 @@ mod store_failures;
 mod submissions;
 mod summaries;
 mod support;
+mod surroundings;
 mod windows;
 mod wire_memory;

@@ -369,7 +369,7 @@ async fn a_full_window_is_summarised_beside_the_turn() {
     let [begun, ended] = notices[..] else {
         panic!("{notices:?}")
     };
-    assert!(begun.starts_with("Context 3"), "{begun}");
+    assert!(begun.starts_with("Context 4"), "{begun}");
     assert!(
         begun.ends_with("% full (20k tokens): summarising 5 turns"),
         "{begun}"

@@ -12,7 +12,7 @@ use ikigai_core::{
 };
 use ikigai_engine::commands::Done;
 use ikigai_engine::{
-    Engine, EngineError, Environment, FrontEnd, GrantKey, Outcome, Safety, Stop, Tools,
+    Engine, EngineError, Environment, FrontEnd, GrantKey, Outcome, Platform, Safety, Stop, Tools,
     USER_REQUESTS, UiEvent, UserRequest, Worker,
 };
 use ikigai_providers::Models;
@@ -32,6 +32,7 @@ struct Surroundings {
     clock: ManualClock,
     ids: IdSource,
     key: GrantKey,
+    platform: Option<Platform>,
 }
 
 impl Environment for Surroundings {
@@ -46,6 +47,10 @@ impl Environment for Surroundings {
 
     fn grant_key(&self) -> GrantKey {
         self.key
+    }
+
+    fn platform(&self) -> Option<Platform> {
+        self.platform.clone()
     }
 }
 
@@ -110,6 +115,7 @@ impl World {
             // Seeds differ between worlds, since ids also name processes of this machine.
             ids: IdSource::new(WORLDS.fetch_add(1, Ordering::Relaxed)),
             key,
+            platform: None,
         };
         let engine = Engine::new(store.clone(), Arc::new(surroundings), models.clone());
         Self {
@@ -134,6 +140,32 @@ impl World {
     pub(crate) fn with_fakes() -> (Self, Diary) {
         let diary = Diary::default();
         (Self::with_tools(diary.tools()), diary)
+    }
+
+    /// Creates a world whose messages begin with an environment block.
+    pub(crate) fn with_platform() -> Self {
+        let mut world = Self::new();
+        world.add_platform();
+        world
+    }
+
+    /// Adds a platform to this process; call it after other changes of the engine.
+    pub(crate) fn add_platform(&mut self) {
+        let surroundings = Surroundings {
+            clock: self.clock.clone(),
+            ids: IdSource::new(WORLDS.fetch_add(1, Ordering::Relaxed)),
+            key: OWN_KEY,
+            platform: Some(Platform {
+                system: "linux test".to_owned(),
+                shell: "bash".to_owned(),
+            }),
+        };
+        let engine = Engine::new(
+            self.store.clone(),
+            Arc::new(surroundings),
+            self.models.clone(),
+        );
+        self.engine = (self.equip)(engine);
     }
 
     /// Returns the world with another engine, also for later processes.

@@ -23,7 +23,7 @@ fn tokens(request: &Request) -> u64 {
 /// summaries. Between cuts every request begins with the previous one.
 #[tokio::test(start_paused = true)]
 async fn context_moves_only_by_rows() {
-    let window = 2_000;
+    let window = 3_000;
     let world = World::with_window(window);
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();

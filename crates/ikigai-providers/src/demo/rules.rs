@@ -1,6 +1,7 @@
 //! Rules of the demo model: one table, of which the first matching rule applies.
 
 use ikigai_core::Request;
+use ikigai_core::environment_block::behind_blocks;
 use ikigai_core::message::{Block, Message, Role};
 use serde_json::{Value, json};
 
@@ -217,7 +218,7 @@ fn without_notes(said: &str) -> &str {
 
 fn texts(message: &Message) -> impl Iterator<Item = &str> {
     message.blocks.iter().filter_map(|block| match block {
-        Block::Text { text } => Some(text.as_str()),
+        Block::Text { text } => Some(behind_blocks(text)),
         Block::ToolCall { .. } | Block::ToolResult { .. } | Block::Thinking { .. } => None,
     })
 }

@@ -12,6 +12,7 @@ pub const MIGRATIONS: Migrations = &[
     include_str!("schema/001.sql"),
     include_str!("schema/002.sql"),
     include_str!("schema/003.sql"),
+    include_str!("schema/004.sql"),
 ];
 
 /// State of a schema.

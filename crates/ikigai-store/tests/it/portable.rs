@@ -286,14 +286,14 @@ pub(crate) fn lines_with_grant(store: &dyn Log) -> String {
 fn an_import_reads_older_versions_refuses_newer_ones_and_drops_grants() {
     let disk = Disk::new();
     let lines = lines_with_grant(&open(&disk.path, 1).unwrap());
-    assert!(lines.starts_with("{\"ikigai-log\":2}\n"), "{lines}");
+    assert!(lines.starts_with("{\"ikigai-log\":3}\n"), "{lines}");
     assert!(lines.contains("grant"), "{lines}");
 
-    for version in ["1", "2"] {
+    for version in ["1", "2", "3"] {
         let other = Disk::new();
         let copy = open(&other.path, 2).unwrap();
         let header = format!("{{\"ikigai-log\":{version}}}");
-        let lines = lines.replacen("{\"ikigai-log\":2}", &header, 1);
+        let lines = lines.replacen("{\"ikigai-log\":3}", &header, 1);
         copy.restore(&mut lines.as_bytes(), RestoreMode::Merge)
             .unwrap();
         let taken = told(&copy, None);
@@ -302,13 +302,13 @@ fn an_import_reads_older_versions_refuses_newer_ones_and_drops_grants() {
     }
     let other = Disk::new();
     let copy = open(&other.path, 2).unwrap();
-    let newer = lines.replacen("{\"ikigai-log\":2}", "{\"ikigai-log\":3}", 1);
+    let newer = lines.replacen("{\"ikigai-log\":3}", "{\"ikigai-log\":4}", 1);
     let refused = copy
         .restore(&mut newer.as_bytes(), RestoreMode::Merge)
         .unwrap_err()
         .to_string();
     assert!(
-        refused.contains("version 3") && refused.contains("version 2"),
+        refused.contains("version 4") && refused.contains("version 3"),
         "{refused}"
     );
     // A grant whose key is escaped in JSON is dropped too.

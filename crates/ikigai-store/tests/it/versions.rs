@@ -138,12 +138,19 @@ fn a_failed_migration_changes_nothing_and_no_backup_is_overwritten() {
     );
 }
 
-/// E13b: an older program refuses a store whose rows have grant tags, which it would ignore.
+/// E13b: an older program refuses a store whose rows have shapes that it would ignore: grant tags
+/// (8), environment blocks (9).
 ///
-/// A store without tags is migrated without a question or a loss.
+/// A store without them is migrated without a question or a loss.
 #[test]
 fn older_program_refuses_new_shapes() {
-    let before: Migrations = &MIGRATIONS[..7];
+    for version in [7, 8] {
+        refuses_new_shapes(version);
+    }
+}
+
+fn refuses_new_shapes(version: u32) {
+    let before: Migrations = &MIGRATIONS[..version as usize];
     let disk = Disk::new();
     let old = open_as(&disk.path, 1, before).unwrap();
     make_agent(&old, agent(1));
@@ -155,7 +162,7 @@ fn older_program_refuses_new_shapes() {
 
     assert_eq!(texts(&new), ["kept"]);
     assert!(
-        matches!(refused, StoreError::Newer { store, program: 7 } if store as usize == OURS),
+        matches!(refused, StoreError::Newer { store, program } if (store as usize, program) == (OURS, version)),
         "{refused:?}"
     );
 }

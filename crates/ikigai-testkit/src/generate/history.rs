@@ -291,7 +291,10 @@ impl History {
             .call
             .and_then(|call| back(&self.calls, call))
             .map(|(call, _)| call);
-        order.prompt = forking.prompt.as_ref().map(Text::spell);
+        order.prompt = forking
+            .prompt
+            .as_ref()
+            .map(|text| Text::spell(text).as_str().into());
         order.set = forking.set.map(settings).unwrap_or_default();
         let child = self.log.fork(parent, order);
         let depth = self.agents.iter().find(|(agent, _)| *agent == parent);

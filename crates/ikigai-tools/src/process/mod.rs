@@ -7,6 +7,7 @@ mod family;
 #[cfg(not(target_os = "linux"))]
 #[path = "family_elsewhere.rs"]
 mod family;
+mod git_status;
 mod reading_git;
 mod spawn;
 mod streams;
@@ -33,6 +34,7 @@ use crate::{COOKIE_VARIABLE, Confinement};
 pub(crate) use describe::{describe_exit, describe_left_behind};
 pub use environment::ChildEnvironment;
 use family::Mark;
+pub use git_status::git_status;
 pub(crate) use reading_git::restrict as restrict_git;
 use streams::Streams;
 

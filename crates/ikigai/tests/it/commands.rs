@@ -39,6 +39,8 @@ fn the_next_request_holds_what_was_said_before() {
         .iter()
         .map(|message| {
             let text = message["blocks"][0]["text"].as_str().unwrap();
+            // The environment block comes before the first message.
+            let text = text.rsplit("</environment>\n\n").next().unwrap();
             (
                 message["role"].as_str().unwrap(),
                 text.split('.').next().unwrap(),

@@ -44,8 +44,10 @@ fn piped_text_is_appended_to_the_prompt() {
     let (said, message) = run_with(&newcomer, b"+ added\n- removed\n", &["hello, review this"]);
 
     assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(message.starts_with("<environment>\n"), "{message}");
+    let (_, typed) = message.split_once("\n</environment>\n\n").unwrap();
     assert_eq!(
-        message,
+        typed,
         "hello, review this\n\n<stdin>\n+ added\n- removed\n</stdin>"
     );
     let (_, empty) = run_with(&newcomer, b"", &["hello empty"]);

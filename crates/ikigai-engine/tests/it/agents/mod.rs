@@ -10,6 +10,6 @@ mod orders;
 mod others;
 mod permissions;
 mod siblings;
-mod support;
+pub(crate) mod support;
 mod trees;
 mod waits;

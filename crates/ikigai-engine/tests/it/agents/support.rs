@@ -16,12 +16,12 @@ use crate::fakes::call;
 use crate::support::World;
 
 /// Returns an answer of these calls without text.
-pub(super) fn calls(calls: impl IntoIterator<Item = AnswerBlock>) -> [Step; 1] {
+pub(crate) fn calls(calls: impl IntoIterator<Item = AnswerBlock>) -> [Step; 1] {
     [Step::FinishWith(calls.into_iter().collect())]
 }
 
 /// Returns a call that forks a fresh child.
-pub(super) fn fork(name: &str, prompt: &str) -> AnswerBlock {
+pub(crate) fn fork(name: &str, prompt: &str) -> AnswerBlock {
     let arguments = json!({ "name": name, "prompt": prompt, "context": "fresh" });
     call("fork", &arguments)
 }

@@ -1,0 +1,282 @@
+//! Surroundings of an agent: the facts that its model is given with a message.
+//!
+//! The first message of a conversation has all of them, a later one only those that changed. Both
+//! are stored in the message's row as they are sent.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ikigai_core::data::ForkData;
+use ikigai_core::environment_block::{ENVIRONMENT, NOTE, framed};
+use ikigai_core::fork::ForkPrompt;
+use ikigai_core::settings::Approve;
+use ikigai_core::{Event, Settings};
+use ikigai_tools::permission::Sandbox;
+use ikigai_tools::process::git_status;
+use ikigai_tools::{Confinement, Place};
+
+use crate::EngineReader;
+use crate::tools::Freedom;
+
+/// Time limit of the repository's status.
+const STATUS_TIME: Duration = Duration::from_millis(200);
+
+/// Size limit of the repository's status.
+const STATUS_BYTES: usize = 2 * 1024;
+
+/// Number of writable paths that are listed.
+const MOST_PATHS: usize = 12;
+
+/// Labels of the facts, in the order in which they are sent.
+const LABELS: [&str; 9] = [
+    AGENT,
+    "working directory",
+    "repository",
+    "platform",
+    "shell",
+    "date",
+    "model",
+    "permission mode",
+    "sandbox",
+];
+
+const AGENT: &str = "agent";
+
+/// Settings of an agent as far as its model needs to know them.
+pub(crate) struct SeatQuery<'a> {
+    pub(crate) settings: &'a Settings,
+    pub(crate) mode: Approve,
+    /// True if a user answers questions.
+    pub(crate) answers: bool,
+}
+
+/// Facts about the surroundings of an agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SeatFacts {
+    by_label: BTreeMap<String, String>,
+    /// Status of the repository, which is sent once.
+    status: String,
+}
+
+/// Gathers the facts for an agent; none if its environment describes no platform.
+pub(crate) async fn seat_facts(engine: &EngineReader, query: SeatQuery<'_>) -> Option<SeatFacts> {
+    let platform = engine.environment.platform()?;
+    let workdir = PathBuf::from(query.settings.workdir.as_deref().unwrap_or("/"));
+    let mut facts = SeatFacts::default();
+    facts.set("working directory", &workdir.display().to_string());
+    match repository_of(engine, &workdir).await {
+        Some((root, branch, status)) => {
+            let branch = branch.map_or_else(String::new, |branch| format!(", branch {branch}"));
+            facts.set("repository", &format!("{}{branch}", root.display()));
+            facts.status = status;
+        }
+        None => facts.set("repository", "none"),
+    }
+    facts.set("platform", &platform.system);
+    facts.set("shell", &platform.shell);
+    let now = engine.environment.now();
+    facts.set("date", &engine.environment.day(now));
+    facts.set("model", &model_name(engine, query.settings));
+    facts.set("permission mode", &mode_meaning(query.mode, query.answers));
+    facts.set("sandbox", &sandbox_meaning(engine, workdir).await);
+    Some(facts)
+}
+
+/// Returns the name of the model in the form that `fork` and `/model` take.
+fn model_name(engine: &EngineReader, settings: &Settings) -> String {
+    let Ok(choice) = engine.choice(settings) else {
+        return "none".to_owned();
+    };
+    let level = choice.level.map_or_else(String::new, |it| format!("/{it}"));
+    format!(
+        "{}:{}{level}",
+        choice.provider.unwrap_or_default(),
+        choice.model.unwrap_or_default()
+    )
+}
+
+/// Returns root, branch and short status of the repository that holds a directory.
+async fn repository_of(
+    engine: &EngineReader,
+    workdir: &Path,
+) -> Option<(PathBuf, Option<String>, String)> {
+    let root = workdir
+        .ancestors()
+        .find(|ancestor| ancestor.join(".git").exists())?
+        .to_owned();
+    let place = Place {
+        workdir: workdir.to_owned(),
+        hidden: engine.safety.hidden.clone(),
+    };
+    let status = git_status(
+        workdir.to_owned(),
+        &engine.safety.shell,
+        engine.confinement(&place, Freedom::Reading),
+        STATUS_TIME,
+        STATUS_BYTES,
+    );
+    let Some(status) = status.await else {
+        return Some((root, None, String::new()));
+    };
+    let status = (engine.safety.blank)(status.as_bytes()).into_owned();
+    let status = String::from_utf8_lossy(&status);
+    let (first, rest) = status.split_once('\n').unwrap_or((&status, ""));
+    let branch = first.strip_prefix("## ").map(str::to_owned);
+    let rest = if rest.trim().is_empty() {
+        "clean"
+    } else {
+        rest.trim_end()
+    };
+    Some((root, branch, rest.to_owned()))
+}
+
+/// Describes the limits of commands, and how to ask for more.
+async fn sandbox_meaning(engine: &EngineReader, workdir: PathBuf) -> String {
+    let place = Place {
+        workdir,
+        hidden: engine.safety.hidden.clone(),
+    };
+    let Confinement::Sandbox { write, network, .. } = engine.confinement(&place, Freedom::Working)
+    else {
+        return "off: commands run with all rights of the user".to_owned();
+    };
+    if engine.sandbox_for(ikigai_core::EffectClass::Execute).await == Sandbox::Missing {
+        return "not available on this machine: commands run with all rights of the user"
+            .to_owned();
+    }
+    let paths = write.iter().take(MOST_PATHS);
+    let mut paths: Vec<_> = paths.map(|path| path.display().to_string()).collect();
+    if write.len() > MOST_PATHS {
+        paths.push(format!("{} more", write.len() - MOST_PATHS));
+    }
+    let network = if network { "may" } else { "may not" };
+    format!(
+        "commands may write only below {} and {network} use the network. If one needs more, \
+         call `bash` with `unconfined: true` and a `reason`: the user is asked",
+        paths.join(", ")
+    )
+}
+
+fn mode_meaning(mode: Approve, answers: bool) -> String {
+    let meaning = match mode {
+        Approve::Read => "only reading is allowed, other calls are refused",
+        Approve::Ask => "reading needs no approval, edits and commands do",
+        Approve::Edits => {
+            "reading and edits in the working directory need no approval, commands do"
+        }
+        Approve::All => "no call needs approval",
+    };
+    let absent = match mode {
+        Approve::Ask | Approve::Edits if !answers => {
+            "; there is no user to ask, so calls that need approval are refused"
+        }
+        _ => "",
+    };
+    format!("{} ({meaning}{absent})", mode.word())
+}
+
+/// Describes an agent to its model.
+fn identity(name: &str, fork: Option<(&str, bool)>) -> String {
+    match fork {
+        None => format!("`{name}`"),
+        Some((parent, true)) => format!(
+            "`{name}`, a child of agent `{parent}`. Your last answer is your report to it. You \
+             cannot ask the user; if you need an answer, `send` your question to `parent`. You \
+             share the working directory with `{parent}`"
+        ),
+        Some((parent, false)) => format!(
+            "`{name}`, forked from agent `{parent}` by the user, who reads your answers. You share \
+             the working directory with `{parent}`"
+        ),
+    }
+}
+
+impl SeatFacts {
+    fn set(&mut self, label: &str, value: &str) {
+        // A fact is one line.
+        let value = value.replace(char::is_control, " ");
+        self.by_label.insert(label.to_owned(), value);
+    }
+
+    /// Adds the name of an agent, and of its parent if its first row is a fork.
+    pub(crate) fn with_agent(mut self, name: &str, fork: Option<&ForkData>) -> Self {
+        let parent = fork.map(|fork| {
+            let parent = fork.parent_name.as_deref().unwrap_or("parent");
+            (parent, fork.call.is_some())
+        });
+        self.set(AGENT, &identity(name, parent));
+        self
+    }
+
+    /// Adds the name of a child that is about to be forked.
+    pub(crate) fn with_child(mut self, name: &str, parent: &str, by_model: bool) -> Self {
+        self.set(AGENT, &identity(name, Some((parent, by_model))));
+        self
+    }
+
+    fn lines(&self, is_wanted: impl Fn(&str, &str) -> bool) -> String {
+        let mut lines = String::new();
+        for label in LABELS {
+            if let Some(value) = self.by_label.get(label).filter(|it| is_wanted(label, it)) {
+                let _ = writeln!(lines, "{label}: {value}");
+            }
+        }
+        lines
+    }
+
+    /// Returns all facts for the end of a summary.
+    pub(crate) fn for_summary(&self) -> String {
+        format!("Environment now:\n{}", self.lines(|_, _| true).trim_end())
+    }
+
+    /// Returns the block with all facts.
+    fn block(&self) -> String {
+        let mut lines = self.lines(|_, _| true);
+        if !self.status.is_empty() {
+            let _ = write!(lines, "git status at the start:\n{}", self.status);
+        }
+        framed(ENVIRONMENT, &[], &lines)
+    }
+
+    /// Returns the text before a message whose model knows these facts; empty if none changed.
+    fn text_after(&self, known: Option<&BTreeMap<String, String>>) -> Option<String> {
+        let Some(known) = known else {
+            return Some(self.block());
+        };
+        let changed = self.lines(|label, value| known.get(label).is_none_or(|it| it != value));
+        let is_changed = !changed.is_empty();
+        is_changed.then(|| {
+            framed(
+                NOTE,
+                &[],
+                &format!("Changed since the last message:\n{changed}"),
+            )
+        })
+    }
+
+    /// Puts the facts that the model does not know before the first of these messages.
+    pub(crate) fn add_to(&self, messages: &mut [Event], known: Option<&BTreeMap<String, String>>) {
+        let mut before = self.text_after(known);
+        for message in messages {
+            let Event::User { text, data } = message else {
+                continue;
+            };
+            data.environment = Some(self.by_label.clone());
+            if let Some(block) = before.take() {
+                data.typed.get_or_insert_with(|| text.clone());
+                *text = format!("{block}\n\n{text}");
+            }
+        }
+    }
+
+    /// Makes the first message of a child.
+    pub(crate) fn prompt(&self, typed: &str) -> ForkPrompt {
+        ForkPrompt {
+            text: format!("{}\n\n{typed}", self.block()),
+            typed: Some(typed.to_owned()),
+            environment: Some(self.by_label.clone()),
+        }
+    }
+}

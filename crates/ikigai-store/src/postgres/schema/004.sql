@@ -1,0 +1,2 @@
+-- User rows carry `environment`, the facts that their text begins with. A summary keeps such a message without
+-- these facts, and an older program would send them, so it must refuse the store. No table changes.
