@@ -19,43 +19,43 @@ pub enum StoreError {
     #[error("the database is locked by another program")]
     Busy(#[source] BoxError),
     /// There is no room for another row.
-    #[error("there is no room for the event log")]
+    #[error("no space left for the database")]
     Full(#[source] BoxError),
     /// The file or its directory cannot be written.
-    #[error("the event log cannot be written")]
+    #[error("the database is read-only")]
     ReadOnly(#[source] BoxError),
     /// The file is damaged.
-    #[error("the event log is damaged")]
+    #[error("the database is damaged")]
     Corrupt(#[source] BoxError),
     /// The file is something else.
-    #[error("`{path}` is not a database of ikigai")]
+    #[error("`{path}` is not an ikigai database")]
     NotOurs { path: PathBuf },
     /// Locks on a network file system cannot be relied on.
     #[error("`{path}` is on a network file system ({kind})")]
     NetworkFileSystem { path: PathBuf, kind: &'static str },
     /// The file cannot be written, and cannot be read without writing either.
-    #[error("the event log `{path}` cannot be read: {reason}")]
+    #[error("cannot read the database `{path}`: {reason}")]
     Unreadable { path: PathBuf, reason: String },
     /// The place for the file cannot be used.
-    #[error("cannot use `{path}` for the event log")]
+    #[error("cannot use `{path}` as the database")]
     Place {
         path: PathBuf,
         #[source]
         source: BoxError,
     },
     /// The store was written by a newer program.
-    #[error("the event log has version {store}, this program knows version {program}")]
+    #[error("the database has version {store}; this ikigai supports version {program}")]
     Newer { store: u32, program: u32 },
     /// Another process migrated the store while this one ran.
     #[error(
-        "the event log was migrated to version {store} while this program of version {program} ran"
+        "another ikigai migrated the database to version {store}; this one supports version {program}"
     )]
     Migrated { store: u32, program: u32 },
     /// The server or file cannot be reached, or was replaced; it may come back.
-    #[error("the event log is away: {reason} ({server})")]
+    #[error("the database is away: {reason} ({server})")]
     Away { server: String, reason: String },
     /// The server refuses service until an administrator changes something.
-    #[error("the event log cannot be used at {server}: {reason}")]
+    #[error("cannot use the database at {server}: {reason}")]
     Server {
         server: String,
         reason: String,
@@ -65,13 +65,13 @@ pub enum StoreError {
     #[error(transparent)]
     Address(#[from] BadUrl),
     /// A stored value makes no sense.
-    #[error("the event log holds a value that cannot be read: {0}")]
+    #[error("the database has an unreadable value: {0}")]
     Value(String),
     /// Reading or writing failed.
-    #[error("cannot access the event log")]
+    #[error("cannot access the database")]
     Io(#[source] BoxError),
     /// The store was closed.
-    #[error("the event log is closed")]
+    #[error("the database is closed")]
     Closed,
 }
 
@@ -80,24 +80,26 @@ impl StoreError {
     pub fn advice(&self) -> &'static str {
         match self {
             Self::Busy(_) => "close the program that holds it, or try again",
-            Self::Full(_) => "free some disk space and try again; nothing that was stored is lost",
+            Self::Full(_) => "free some disk space and try again; stored events are safe",
             Self::ReadOnly(_) => {
-                "make it writable for you (the file and its directory, or the server), or choose \
+                "make the file and its directory (or the server) writable, or choose \
                  another with --db"
             }
-            Self::Corrupt(_) => "keep the file as it is, restore a backup, and run `ikigai doctor`",
-            Self::NotOurs { .. } => "choose another file with --db; this one was left as it is",
+            Self::Corrupt(_) => {
+                "do not change the file; restore a backup, then run `ikigai doctor`"
+            }
+            Self::NotOurs { .. } => "choose another file with --db; this one was not changed",
             Self::NetworkFileSystem { .. } => {
-                "choose a local file with --db, or share a PostgreSQL store"
+                "choose a local file with --db, or use PostgreSQL (docs/sharing.md)"
             }
             Self::Unreadable { .. } => {
-                "copy the database with its -wal file to a directory you can write, and use --db"
+                "copy the database and its -wal file to a writable directory, and use --db"
             }
             Self::Place { .. } => "create the directory, or choose another file with --db",
-            Self::Newer { .. } => "install the newer ikigai, or choose another file with --db",
+            Self::Newer { .. } => "install the newer ikigai, or choose another database with --db",
             Self::Migrated { .. } => "restart ikigai; everything stored is safe",
             Self::Away { .. } => {
-                "check that it is there and can be reached; work goes on once it is back"
+                "check that the file or server is reachable; ikigai continues when it is back"
             }
             Self::Server { advice, .. } => advice,
             Self::Address(_) => "write it as postgres://USER@HOST/DATABASE",
@@ -112,7 +114,7 @@ impl StoreError {
 #[derive(Debug, Error)]
 pub enum CommitError {
     /// Another process owns this agent now; stop writing to it.
-    #[error("agent {agent} is owned by another process since epoch {epoch}")]
+    #[error("another process owns agent {agent} since epoch {epoch}")]
     Fenced { agent: AgentId, epoch: Epoch },
     /// Rows were added meanwhile; read and apply them, then commit again.
     #[error("agent {agent} is at {actual}, expected {expected}")]
@@ -122,19 +124,19 @@ pub enum CommitError {
         actual: Seq,
     },
     /// The lease that was asked for belongs to a living process.
-    #[error("agent {agent} is held by process {} on {}", owner.pid, owner.host)]
+    #[error("agent {agent} is open in another ikigai (pid {} on {})", owner.pid, owner.host)]
     Held {
         agent: AgentId,
         owner: ProcessRecord,
     },
     /// The agent is not in the store.
-    #[error("there is no agent {0}")]
+    #[error("no agent {0}")]
     NoAgent(AgentId),
     /// The agent exists already.
-    #[error("there is an agent {0} already")]
+    #[error("agent {0} exists already")]
     AgentExists(AgentId),
     /// The agent is dead.
-    #[error("agent {0} is dead")]
+    #[error("agent {0} has ended")]
     Dead(AgentId),
     /// A living agent has that name.
     #[error("the name `{0}` is taken")]
@@ -143,7 +145,7 @@ pub enum CommitError {
     #[error("the mail is no longer queued")]
     MailGone(MailId),
     /// The batch contradicts itself; a mistake of the caller.
-    #[error("the batch cannot be written: {0}")]
+    #[error("invalid batch: {0}")]
     BadBatch(String),
     /// A row breaks the rule of its kind.
     #[error(transparent)]
@@ -153,7 +155,7 @@ pub enum CommitError {
     Store(#[from] StoreError),
     /// The connection broke during the commit, and reading back failed too; read back before
     /// anything else.
-    #[error("it is not known whether the event log was written")]
+    #[error("it is unknown whether the events were stored")]
     Unknown(#[source] BoxError),
 }
 

@@ -69,13 +69,13 @@ impl ImportReport {
 #[derive(Debug, Error)]
 pub enum LegacyError {
     /// There is no old log.
-    #[error("there is no log of an older ikigai in {0}")]
+    #[error("no database of an older ikigai in {0}")]
     None(String),
     /// The database is a log of this program.
-    #[error("{0} is a log of this ikigai already")]
+    #[error("{0} is a database of this ikigai already")]
     Current(String),
     /// The receiver of the lines stopped.
-    #[error("nobody took it in")]
+    #[error("the import was stopped")]
     Unheard,
     /// The server failed.
     #[error(transparent)]

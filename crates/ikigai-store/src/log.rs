@@ -239,7 +239,7 @@ pub trait ReadLog: Send + Sync {
     /// All lines show one moment of the log; [`crate::portable`] describes them. A store may
     /// not support this.
     fn dump(&self, _of: Option<Vec<AgentId>>, _lines: mpsc::Sender<String>) -> ReadFuture<'_, ()> {
-        let refused = StoreError::Value("this store cannot be dumped".to_owned());
+        let refused = StoreError::Value("this store does not support dumps".to_owned());
         Box::pin(std::future::ready(Err(refused)))
     }
 

@@ -54,13 +54,13 @@ pub enum RestoreError {
         reason: String,
     },
     /// The store is not empty.
-    #[error("the store holds something already")]
+    #[error("the database is not empty")]
     NotEmpty,
     /// The file is truncated.
-    #[error("the file is not whole: its last line is missing")]
+    #[error("the file is incomplete: its last line is missing")]
     Cut,
     /// The file cannot be read.
-    #[error("the file cannot be read")]
+    #[error("cannot read the file")]
     Read(#[source] std::io::Error),
     /// The store failed.
     #[error(transparent)]

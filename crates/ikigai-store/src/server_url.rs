@@ -36,39 +36,37 @@ const MOST_BYTES: usize = 4096;
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum BadUrl {
     /// The URL has another scheme.
-    #[error("the address does not begin with `postgres://`")]
+    #[error("the URL does not begin with `postgres://`")]
     Scheme,
     /// The URL is too long.
-    #[error("the address is longer than {MOST_BYTES} bytes")]
+    #[error("the URL is longer than {MOST_BYTES} bytes")]
     TooLong,
     /// `%` is not followed by two hexadecimal digits, or they are no text.
-    #[error(
-        "the {0} of the address has a `%` that is not followed by two hexadecimal digits of a text; write `%` itself as `%25`"
-    )]
+    #[error("invalid `%` in the {0} of the URL; write `%` itself as `%25`")]
     Percent(&'static str),
     /// More than one server is named.
-    #[error("the address names several servers; name one")]
+    #[error("the URL names several servers; name one")]
     SeveralHosts,
     /// The port is invalid.
-    #[error("the port of the address is no number from 1 to 65535")]
+    #[error("the port in the URL must be a number from 1 to 65535")]
     Port,
     /// No user is named.
-    #[error("the address names no user, and neither does PGUSER or USER")]
+    #[error("no user: name one in the URL, or set PGUSER")]
     NoUser,
     /// A parameter is unknown.
-    #[error("the address has a parameter `{0}`, which is not known; known are {KNOWN}")]
+    #[error("unknown URL parameter `{0}`; known: {KNOWN}")]
     Parameter(String),
     /// A parameter has an invalid value.
-    #[error("the parameter `{name}` must be {may_be}")]
+    #[error("URL parameter `{name}` must be {may_be}")]
     Value {
         name: &'static str,
         may_be: &'static str,
     },
     /// The file of passwords has one for this server, but others can read it.
-    #[error("`{0}` holds the password, but others than you can read it: run `chmod 600` on it")]
+    #[error("other users can read the password file `{0}`: run `chmod 600` on it")]
     Exposed(PathBuf),
     /// The file of passwords cannot be read.
-    #[error("the password file `{path}` cannot be read: {reason}")]
+    #[error("cannot read the password file `{path}`: {reason}")]
     Passwords { path: PathBuf, reason: String },
 }
 

@@ -84,13 +84,13 @@ impl fmt::Display for LogTally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut counts = self.counts.iter().map(|(name, count)| {
             let several = match name.as_str() {
-                "blob" => "parts of blobs",
-                "draft" => "parts of drafts",
+                "blob" => "blob parts",
+                "draft" => "draft parts",
                 "mail" => "mail",
-                "run" => "runs of tools",
+                "run" => "tool runs",
                 "agent" => "agents",
                 "session" => "sessions",
-                _ => "rows",
+                _ => "events",
             };
             format!("{count} {several}")
         });

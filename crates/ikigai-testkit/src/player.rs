@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 const PART: &str = "IKIGAI_TEST_PART";
 
 /// Prefix of a player's messages: the test harness writes into the same pipe.
-const TOLD: &str = "\u{1}told ";
+const REPORT: &str = "\u{1}report ";
 
 /// Returns the part of this process in another process's test, split at spaces.
 pub fn part() -> Option<Vec<String>> {
@@ -30,7 +30,8 @@ pub fn copy_program(to: &Path) {
 /// Sends a message to the parent in one write.
 pub fn tell(what: &str) {
     let mut out = std::io::stdout().lock();
-    out.write_all(format!("{TOLD}{what}\n").as_bytes()).unwrap();
+    out.write_all(format!("{REPORT}{what}\n").as_bytes())
+        .unwrap();
     out.flush().unwrap();
 }
 
@@ -74,7 +75,7 @@ impl Player {
     pub fn hear(&mut self) -> Option<String> {
         loop {
             let line = self.lines.next()?.ok()?;
-            if let Some((_, told)) = line.split_once(TOLD) {
+            if let Some((_, told)) = line.split_once(REPORT) {
                 return Some(told.to_owned());
             }
         }

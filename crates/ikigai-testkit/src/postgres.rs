@@ -139,11 +139,7 @@ impl PgServer {
         let mut guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
         let input = guard.input.as_mut().unwrap();
         input.write_all(format!("{command}\n").as_bytes()).unwrap();
-        assert_eq!(
-            guard.hear(),
-            "done",
-            "the server could not be told to {command}"
-        );
+        assert_eq!(guard.hear(), "done", "the server did not {command}");
     }
 }
 

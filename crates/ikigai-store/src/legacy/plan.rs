@@ -95,7 +95,7 @@ impl ImportPlan {
                 let mut first = left.remove(0);
                 let name = first.name.as_deref().unwrap_or(&first.uuid);
                 report.remark(format!(
-                    "agent `{name:.64}` is its own ancestor: made a root"
+                    "agent `{name:.64}` is its own ancestor: imported as a root"
                 ));
                 first.parent = None;
                 next.push(first);
@@ -128,12 +128,14 @@ impl ImportPlan {
         }
         if called.is_some_and(|called| called != name) {
             let called = called.unwrap_or_default();
-            report.remark(format!("agent `{called:.64}` is called {name} here"));
+            report.remark(format!("agent `{called:.64}` was renamed to {name}"));
         }
         let parent = old.parent.as_ref().and_then(|uuid| {
             let parent = self.by_uuid.get(uuid).copied();
             if parent.is_none() {
-                report.remark(format!("the parent of {name} is missing: made a root"));
+                report.remark(format!(
+                    "the parent of {name} is missing: imported as a root"
+                ));
             }
             parent
         });
@@ -146,7 +148,7 @@ impl ImportPlan {
         if let (Some(model), None) = (&own.model, &known) {
             let now = home.model.model.as_deref().unwrap_or_default();
             report.remark(format!(
-                "{name} used {model:.64}, which cannot be asked here: it goes on with {now}"
+                "{name} used {model:.64}, which is not available here: it continues with {now}"
             ));
         }
         let model = known.unwrap_or_else(|| home.model.clone());
@@ -178,14 +180,14 @@ impl ImportPlan {
     ) {
         let Some(kind) = kind_of(kind) else {
             report.remark(format!(
-                "row {id} is of the unknown kind `{kind:.64}`: left out"
+                "event {id} has the unknown kind `{kind:.64}`: skipped"
             ));
             return;
         };
         let owner = agent.and_then(|uuid| self.by_uuid.get(uuid)).copied();
         if let (Some(uuid), None) = (agent, owner) {
             report.remark(format!(
-                "row {id} belongs to `{uuid:.64}`, who is missing: given to the root"
+                "event {id} belongs to the missing agent `{uuid:.64}`: given to the root"
             ));
         }
         let owner = owner.unwrap_or(self.root);

@@ -198,7 +198,7 @@ impl<'a> LineWriter<'a> {
         if let Err(error) = load(&stored) {
             let name = &self.plan.agents[owner].name;
             self.report.remark(format!(
-                "row {number}, now #{} of {name}, is kept but cannot be read: {error}",
+                "event {number}, now #{} of {name}, is imported but unreadable: {error}",
                 at.seq
             ));
         }
@@ -237,7 +237,7 @@ impl<'a> LineWriter<'a> {
         if target.is_none() {
             let name = &self.plan.agents[owner].name;
             self.report.remark(format!(
-                "row {}, now #{} of {name}, goes back to a row that it does not hold: it goes nowhere",
+                "event {}, now #{} of {name}, rewinds to an unknown event: it has no effect",
                 old.id, at.seq
             ));
         }
@@ -271,7 +271,7 @@ impl<'a> LineWriter<'a> {
         let Some(to) = to else {
             let number = old.id;
             self.report
-                .remark(format!("mail {number} is to nobody who came: left out"));
+                .remark(format!("mail {number} has no receiver here: skipped"));
             return Ok(());
         };
         let from = old.from.as_deref().and_then(|uuid| self.plan.agent(uuid));

@@ -104,14 +104,16 @@ impl DumpEntry {
             .unwrap_or_default();
         let what = self.what.name();
         self.wrong(format!(
-            "the store has this {what}{named} already, or one of this name"
+            "the database has this {what}{named} already, or another one of this name"
         ))
     }
 
     /// Makes the error for a line whose owner is not in the file.
     pub(crate) fn lost(&self) -> RestoreError {
         let what = self.what.name();
-        self.wrong(format!("the {what} refers to nobody in the file"))
+        self.wrong(format!(
+            "the {what} refers to something that is not in the file"
+        ))
     }
 }
 
@@ -149,24 +151,24 @@ impl<R: BufRead> DumpReader<R> {
                 Some(OLDEST_VERSION..=VERSION) => {}
                 Some(newer) if newer > VERSION => {
                     return Err(self.wrong(format!(
-                        "the file has version {newer}, this program reads up to version {VERSION}"
+                        "the file has version {newer}; this ikigai reads up to version {VERSION}"
                     )));
                 }
-                _ => return Err(self.wrong("this is no log of ikigai")),
+                _ => return Err(self.wrong("not an ikigai export")),
             }
         }
         let Some((name, Value::Object(fields))) = self.object()?.into_iter().next() else {
-            return Err(self.wrong("it names nothing"));
+            return Err(self.wrong("the line has no entry"));
         };
         if name == "end" {
             let rows = fields.get("rows").and_then(Value::as_u64);
             if rows == Some(self.restored.rows) {
                 return Ok(None);
             }
-            return Err(self.wrong("the file is not whole: rows are missing"));
+            return Err(self.wrong("the file is incomplete: events are missing"));
         }
         let what = EntryKind::named(&name);
-        let what = what.ok_or_else(|| self.wrong("it names what this program does not know"))?;
+        let what = what.ok_or_else(|| self.wrong("unknown kind of entry"))?;
         let cells = Fields(&fields).cells(what);
         let mut cells = cells.map_err(|reason| self.wrong(reason))?;
         match what {
@@ -202,7 +204,7 @@ impl<R: BufRead> DumpReader<R> {
             return Err(RestoreError::Cut);
         }
         serde_json::from_slice(&self.buffer)
-            .map_err(|error| self.wrong(format!("it is no JSON object: {error}")))
+            .map_err(|error| self.wrong(format!("not a JSON object: {error}")))
     }
 
     fn wrong(&self, reason: impl Into<String>) -> RestoreError {
@@ -272,8 +274,8 @@ impl Fields<'_> {
             }
             EntryKind::Blob => {
                 let hash = self.text("hash")?.parse::<BlobHash>();
-                let hash = hash.map_err(|_| "`hash` is no hash".to_owned())?;
-                let bytes = take_bytes(self.0).ok_or("it has no bytes")?;
+                let hash = hash.map_err(|_| "`hash` is not a hash".to_owned())?;
+                let bytes = take_bytes(self.0).ok_or("`bytes` is missing")?;
                 vec![
                     ColumnValue::Blob(hash.0.to_vec()),
                     self.number("part")?,
@@ -325,7 +327,7 @@ impl Fields<'_> {
 
     fn text(&self, name: &str) -> Result<&str, String> {
         let value = self.0.get(name).and_then(Value::as_str);
-        value.ok_or_else(|| format!("`{name}` is missing or no text"))
+        value.ok_or_else(|| format!("`{name}` is missing or not a text"))
     }
 
     fn cell(&self, name: &str) -> Result<ColumnValue, String> {
@@ -335,7 +337,7 @@ impl Fields<'_> {
 
     fn number(&self, name: &str) -> Result<ColumnValue, String> {
         let value = self.0.get(name).and_then(Value::as_i64);
-        let value = value.ok_or_else(|| format!("`{name}` is missing or no number"))?;
+        let value = value.ok_or_else(|| format!("`{name}` is missing or not a number"))?;
         Ok(ColumnValue::Integer(value))
     }
 
@@ -358,12 +360,12 @@ impl Fields<'_> {
     fn word<T: std::str::FromStr>(&self, name: &str) -> Result<T, String> {
         let word = self.text(name)?;
         let known = word.parse();
-        known.map_err(|_| format!("`{name}` is `{word:.64}`, which this program does not know"))
+        known.map_err(|_| format!("`{name}` has the unknown value `{word:.64}`"))
     }
 
     fn wide(&self, name: &str) -> Result<ColumnValue, String> {
         let bytes = from_hex(self.text(name)?).filter(|bytes| bytes.len() == 16);
-        let bytes = bytes.ok_or_else(|| format!("`{name}` is no id"))?;
+        let bytes = bytes.ok_or_else(|| format!("`{name}` is not an id"))?;
         Ok(ColumnValue::Blob(bytes))
     }
 }

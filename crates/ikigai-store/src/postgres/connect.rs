@@ -107,7 +107,7 @@ impl PostgresTarget {
         let tls = Tls::new(&url).map_err(|error| StoreError::Server {
             server: url.to_string(),
             reason: error.to_string(),
-            advice: "check `sslmode` and `sslrootcert` of the address",
+            advice: "check `sslmode` and `sslrootcert` in the URL",
         })?;
         Ok(Self {
             url,
@@ -218,8 +218,8 @@ impl Link {
             .map_or(true, |major| major < OLDEST_SERVER)
         {
             return Err(ServerError::Unfit {
-                reason: format!("it is PostgreSQL {version}"),
-                advice: "PostgreSQL 15 or newer is needed",
+                reason: format!("PostgreSQL {version} is too old"),
+                advice: "use PostgreSQL 15 or newer",
             });
         }
         tokio::spawn(drive(connection, heard));

@@ -27,7 +27,7 @@ pub enum ServerError {
     #[error("{}", server_message(_0))]
     Sql(Arc<tokio_postgres::Error>),
     /// The server does not answer.
-    #[error("it does not answer")]
+    #[error("no answer")]
     Silence,
     /// The server cannot be used.
     #[error("{reason}")]
@@ -101,24 +101,24 @@ fn sql_cause(url: &Url, error: &Arc<tokio_postgres::Error>) -> StoreError {
         &SqlState::INVALID_PASSWORD | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION => unfit(
             url,
             said,
-            "check user and password: in the address, in PGPASSWORD, or in ~/.pgpass",
+            "check user and password: in the URL, in PGPASSWORD, or in ~/.pgpass",
         ),
         &SqlState::INVALID_CATALOG_NAME => unfit(
             url,
             said,
-            "make the database with `createdb`, or name another",
+            "create the database with `createdb`, or choose another",
         ),
         &SqlState::INSUFFICIENT_PRIVILEGE => unfit(
             url,
             said,
-            "let the database's owner grant what `docs/sharing.md` says",
+            "ask the owner of the database for the privileges in docs/sharing.md",
         ),
         &SqlState::UNDEFINED_TABLE
         | &SqlState::UNDEFINED_COLUMN
         | &SqlState::INVALID_SCHEMA_NAME => unfit(
             url,
             said,
-            "the tables are not as ikigai made them: restore a backup, or name another schema",
+            "the tables are not as ikigai created them: restore a backup, or choose another schema",
         ),
         _ => StoreError::Io(source()),
     }
@@ -138,7 +138,7 @@ fn broken(url: &Url, error: &Arc<tokio_postgres::Error>) -> StoreError {
         return unfit(
             url,
             &format!("TLS failed: {source}"),
-            "check `sslmode` and `sslrootcert` of the address, and the server's certificate",
+            "check `sslmode` and `sslrootcert` in the URL, and the server's certificate",
         );
     }
     if source.is::<io::Error>() {
@@ -149,7 +149,7 @@ fn broken(url: &Url, error: &Arc<tokio_postgres::Error>) -> StoreError {
         return unfit(
             url,
             &said,
-            "give a password in the address, in PGPASSWORD, or in ~/.pgpass",
+            "set a password in the URL, in PGPASSWORD, or in ~/.pgpass",
         );
     }
     if is_reading_mistake(error) {

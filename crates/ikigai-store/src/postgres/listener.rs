@@ -375,7 +375,7 @@ impl ListenerState {
         let tried = with_timeout(link.client.query_one(try_lock, &[&lock])).await?;
         if !tried.try_get::<_, bool>(1)? {
             return Err(ServerError::Unfit {
-                reason: "another program runs under the id of this process".to_owned(),
+                reason: "another program uses the id of this process".to_owned(),
                 advice: "restart ikigai",
             });
         }

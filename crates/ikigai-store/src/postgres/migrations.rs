@@ -87,8 +87,8 @@ impl PostgresTarget {
 
     fn not_ours(&self) -> StoreError {
         let cause = ServerError::Unfit {
-            reason: format!("its schema `{}` holds something else", self.url.schema),
-            advice: "name another schema: add `?schema=NAME` to the address",
+            reason: format!("schema `{}` contains other tables", self.url.schema),
+            advice: "choose another schema: add `?schema=NAME` to the URL",
         };
         cause.store_error(&self.url)
     }

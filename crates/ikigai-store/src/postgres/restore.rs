@@ -107,7 +107,7 @@ async fn insert_all(
         .await
         .map_err(|failure| match failure {
             QueryFailure::Sql(error) if is_reference_violation(&error) => RestoreError::Store(
-                StoreError::Value("something in the file refers to what is not in it".to_owned()),
+                StoreError::Value("the file refers to something that is not in it".to_owned()),
             ),
             failure => fail(failure),
         })?;

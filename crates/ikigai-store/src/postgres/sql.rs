@@ -49,7 +49,7 @@ impl PostgresStore {
 async fn refuse_acting(link: &Link, sql: &str) -> Result<(), QueryError> {
     let refuse = |name: &str| {
         QueryError::Refused(format!(
-            "`{name}` is refused: functions of the server that are volatile can act"
+            "`{name}` is refused: volatile functions can act on the server"
         ))
     };
     let names = identifiers(sql).map_err(|reason| QueryError::Refused(reason.to_owned()))?;
@@ -89,10 +89,10 @@ async fn ask(link: &Link, sql: &str, limits: QueryLimits) -> Result<QueryTable, 
     refuse_acting(link, sql).await?;
     let prepared = client.prepare(sql).await.map_err(fail)?;
     if !prepared.params().is_empty() {
-        return Err(refused("a question has no parameters"));
+        return Err(refused("a query cannot have parameters"));
     }
     if prepared.columns().is_empty() {
-        return Err(refused("only what reads is answered"));
+        return Err(refused("only queries that read are allowed"));
     }
     let mut table = QueryTable {
         columns: prepared

@@ -32,13 +32,13 @@ const ROOTS_BYTES: u64 = 4 * 1024 * 1024;
 #[derive(Debug, Error)]
 pub(super) enum TlsError {
     /// The file of `sslrootcert` cannot be used.
-    #[error("the certificates in `{path}` cannot be used: {reason}")]
+    #[error("cannot use the certificates in `{path}`: {reason}")]
     Roots { path: String, reason: String },
     /// The handshake or the server's certificate was refused.
     #[error("{0}")]
     Handshake(io::Error),
     /// The library could not be set up.
-    #[error("it cannot be set up: {0}")]
+    #[error("cannot set up TLS: {0}")]
     Setup(String),
 }
 
@@ -109,7 +109,7 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore, TlsError> {
         roots.add(certificate).map_err(|error| fail(&error))?;
     }
     if roots.is_empty() {
-        return Err(fail(&"there is none in it"));
+        return Err(fail(&"no certificate found"));
     }
     Ok(roots)
 }

@@ -75,7 +75,7 @@ impl SqliteTarget {
     /// Opens one more connection to a database that was prepared before.
     pub(super) fn connect(&self) -> Result<Connection, rusqlite::Error> {
         if self.access == FileAccess::ReadOnly {
-            return Err(failure(ffi::SQLITE_READONLY, "it is open for reading only"));
+            return Err(failure(ffi::SQLITE_READONLY, "it is open read-only"));
         }
         // Without the flag that would create it: a database that was taken away must not be
         // replaced by an empty one.
@@ -128,7 +128,7 @@ impl SqliteTarget {
             return Ok(());
         }
         Err(StoreError::Busy(
-            "another program wrote it while it was read here without locks".into(),
+            "another program changed it during the read; try again".into(),
         ))
     }
 
@@ -192,8 +192,7 @@ impl SqliteTarget {
                 });
             }
             FileState::Version(version) => format!(
-                "it has version {version} and must be migrated to version {}, which needs write \
-                 access",
+                "migrating it from version {version} to {} needs write access",
                 self.version()
             ),
             FileState::Empty => "it is empty".to_owned(),

@@ -70,7 +70,7 @@ impl fmt::Display for Absence {
             }
             Self::Replaced(path) => write!(
                 f,
-                "another file is at `{}`; restart ikigai to use it, or put the first one back",
+                "`{}` was replaced; restart ikigai to use the new file, or put the old one back",
                 name(path)
             ),
             Self::Unreachable(path, error) => write!(f, "`{}`: {error}", name(path)),

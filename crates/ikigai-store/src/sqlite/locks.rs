@@ -91,7 +91,7 @@ impl SqliteOwner {
         match file.try_lock() {
             Ok(()) => Ok(file),
             Err(TryLockError::WouldBlock) => Err(StoreError::Busy(
-                format!("process {} runs already", self.record.id).into(),
+                format!("process {} is running already", self.record.id).into(),
             )),
             Err(TryLockError::Error(error)) => Err(file_error(&path, error)),
         }

@@ -91,7 +91,7 @@ fn copy(target: &SqliteTarget, partial: &Path) -> Result<(), StoreError> {
         .and_then(|backup| backup.step(-1))
         .map_err(fail)?;
     if step != StepResult::Done {
-        return Err(StoreError::Busy("the copy was not completed".into()));
+        return Err(StoreError::Busy("the backup copy is incomplete".into()));
     }
     copied.close().map_err(|(_, error)| fail(error))?;
     fs::File::open(partial)
@@ -110,6 +110,6 @@ fn name_copy(target: &SqliteTarget, partial: &Path, version: u32) -> Result<(), 
     }
     Err(StoreError::Place {
         path: target.place.backup(version, MAX_BACKUPS),
-        source: "there are too many copies already".into(),
+        source: "there are too many backup copies already".into(),
     })
 }

@@ -108,7 +108,7 @@ impl StorePaths {
 fn not_a_file(path: &Path) -> StoreError {
     StoreError::Place {
         path: path.to_owned(),
-        source: "it is not a file".into(),
+        source: "not a regular file".into(),
     }
 }
 
@@ -155,7 +155,7 @@ fn make_directories(path: &Path) -> Result<(), StoreError> {
         Ok(_) => {
             return Err(StoreError::Place {
                 path: path.to_owned(),
-                source: "it is not a directory".into(),
+                source: "not a directory".into(),
             });
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -117,7 +117,7 @@ pub(super) fn unreadable(place: &StorePaths, error: &rusqlite::Error) -> StoreEr
     let has_log = log.metadata().is_ok_and(|metadata| metadata.len() > 0);
     let reason = if has_log {
         format!(
-            "newer rows are in `{}`, which cannot be read here ({error})",
+            "newer events are in `{}`, which cannot be read ({error})",
             log.display()
         )
     } else {

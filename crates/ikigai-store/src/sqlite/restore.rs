@@ -41,7 +41,7 @@ impl SqliteStore {
         transaction.commit().map_err(|error| {
             if super::errors::is_reference_violation(&error) {
                 RestoreError::Store(StoreError::Value(
-                    "something in the file refers to what is not in it".to_owned(),
+                    "the file refers to something that is not in it".to_owned(),
                 ))
             } else {
                 fail(error)

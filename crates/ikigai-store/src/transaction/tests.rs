@@ -305,17 +305,13 @@ fn an_agent_is_created_once_of_what_exists() {
     assert_eq!(
         refusals,
         [
-            format!("there is an agent {a} already"),
-            format!("the batch cannot be written: there is no session {session}"),
-            format!("there is no agent {unknown}"),
-            format!("there is no agent {unknown}"),
+            format!("agent {a} exists already"),
+            format!("invalid batch: there is no session {session}"),
+            format!("no agent {unknown}"),
+            format!("no agent {unknown}"),
             "the name `b` is taken".to_owned(),
-            format!(
-                "the batch cannot be written: agent {id} is forked from a row that is not there"
-            ),
-            format!(
-                "the batch cannot be written: agent {id} is forked from a row that is not there"
-            ),
+            format!("invalid batch: agent {id} is forked from a row that is not there"),
+            format!("invalid batch: agent {id} is forked from a row that is not there"),
         ]
     );
     let child = new(&|it| (it.parent, it.fork_point) = (Some(a), fork_point(a, 2)));

@@ -115,11 +115,11 @@ fn check(one: &dyn Fn(&str) -> i64, acknowledged: &HashMap<String, i64>) -> i64 
          WHERE h.seq = 2 AND told.kind = 'fork' AND first.kind = 'fork' AND prompt.kind = 'user'",
     );
     assert_eq!(whole, forks, "a fork is not whole");
-    let told = one(
+    let children = one(
         "SELECT count(*) FROM messages m JOIN agents a ON a.id = m.agent
          WHERE m.kind = 'fork' AND a.parent IS NULL",
     );
-    assert_eq!(told, forks, "a parent tells of a child that is not there");
+    assert_eq!(children, forks, "a parent has a fork row without a child");
     for (agent, seq) in acknowledged {
         let head = one(&format!(
             "SELECT h.seq FROM heads h JOIN agents a ON a.id = h.agent WHERE a.uuid = '{agent}'"

@@ -226,12 +226,12 @@ fn a_log_that_cannot_be_read_is_named() {
     let log = archive.directory.path().join("log.db-wal");
     fs::set_permissions(log, fs::Permissions::from_mode(0o000)).unwrap();
 
-    let told = archive.read();
+    let found = archive.read();
 
-    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(found.len(), 1, "{found:?}");
     assert!(
-        told[0].contains("log.db-wal`, which cannot be read"),
-        "{told:?}"
+        found[0].contains("log.db-wal`, which cannot be read"),
+        "{found:?}"
     );
     drop(store);
 }

@@ -389,11 +389,14 @@ pub(super) async fn watch_tells_of_commits(rig: &dyn Rig) {
     let mut watch = desk.store.watch().unwrap();
     for round in 1..=3 {
         theirs.append([user("from the second")]).await.unwrap();
-        assert!(watch.changed().await, "a commit of another process is told");
+        assert!(
+            watch.changed().await,
+            "a commit of another process is reported"
+        );
         assert_eq!(desk.head(theirs.agent).await.seq, Seq(round));
 
         ours.append([user("from the first")]).await.unwrap();
-        assert!(watch.changed().await, "a commit of one's own is told");
+        assert!(watch.changed().await, "an own commit is reported");
         assert_eq!(desk.head(ours.agent).await.seq, Seq(round));
     }
 }

@@ -167,7 +167,7 @@ impl Maker {
 
 #[expect(
     clippy::print_stderr,
-    reason = "making a large store takes a while, and whoever waits wants to know for what"
+    reason = "making a large store takes long, so the user sees what is going on"
 )]
 fn tell(sample: Sample, what: &str) {
     eprintln!("store of {sample} rows: {what}");

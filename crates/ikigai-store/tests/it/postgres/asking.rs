@@ -166,8 +166,8 @@ fn functions_that_act_are_refused() {
         "SELECT count(*) FROM pg_stat_activity",
         "SELECT * FROM messages TABLESAMPLE SYSTEM (50)",
     ] {
-        let told = store.query(good, limits(10));
-        assert!(told.is_ok(), "{good}: {told:?}");
+        let answer = store.query(good, limits(10));
+        assert!(answer.is_ok(), "{good}: {answer:?}");
     }
 }
 

@@ -94,7 +94,7 @@ fn nothing_is_lost_or_doubled_in_chaos() {
     let mut told = Vec::new();
     for player in &mut players {
         loop {
-            let line = player.hear().expect("it goes on until it is told to end");
+            let line = player.hear().expect("it runs until it is stopped");
             if line == "quiet" {
                 break;
             }

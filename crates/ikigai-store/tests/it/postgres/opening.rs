@@ -139,7 +139,7 @@ fn a_schema_that_holds_something_else_is_left_alone() {
     let refused = prepare(&target(&database.url(), MIGRATIONS)).unwrap_err();
 
     assert!(
-        refused.to_string().contains("holds something else"),
+        refused.to_string().contains("contains other tables"),
         "{refused}"
     );
     assert!(refused.advice().contains("schema=NAME"));
@@ -191,7 +191,7 @@ fn who_may_not_make_tables_is_told_so() {
 fn what_is_not_there_is_named() {
     let database = Database::fresh();
     let missing = database.url().replace(database.name(), "nowhere");
-    let nobody = database.url().replace("postgres@", "nobody_of_this_name@");
+    let stranger = database.url().replace("postgres@", "stranger@");
     let no_server = "postgres://ann@/team?host=/nowhere/at/all";
 
     let told = |url: &str| prepare(&target(url, MIGRATIONS)).unwrap_err();
@@ -202,7 +202,7 @@ fn what_is_not_there_is_named() {
         "{found}"
     );
     assert!(found.advice().contains("createdb"));
-    let found = told(&nobody);
+    let found = told(&stranger);
     assert!(matches!(found, StoreError::Server { .. }), "{found:?}");
     let found = told(no_server);
     assert!(matches!(found, StoreError::Away { .. }), "{found:?}");
@@ -249,9 +249,9 @@ fn too_many_connections_is_an_absence() {
         }
     });
 
-    let told = refused.store_error(target.url());
-    assert!(matches!(told, StoreError::Away { .. }), "{told:?}");
-    assert!(told.to_string().contains("connection slots"), "{told}");
+    let error = refused.store_error(target.url());
+    assert!(matches!(error, StoreError::Away { .. }), "{error:?}");
+    assert!(error.to_string().contains("connection slots"), "{error}");
 }
 
 #[test]

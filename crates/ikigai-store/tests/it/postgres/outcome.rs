@@ -20,7 +20,7 @@ fn an_unknown_outcome_is_read_back() {
     };
 
     for (expected, (fault, text)) in (0..).zip([
-        (InjectedFault::None, "told"),
+        (InjectedFault::None, "acknowledged"),
         (InjectedFault::Stored, "stored"),
         (InjectedFault::Lost, "lost, and written again"),
     ]) {
@@ -38,7 +38,12 @@ fn an_unknown_outcome_is_read_back() {
         matches!(behind, Err(CommitError::Behind { actual: Seq(4), .. })),
         "{behind:?}"
     );
-    let all = ["told", "stored", "lost, and written again", "unknown"];
+    let all = [
+        "acknowledged",
+        "stored",
+        "lost, and written again",
+        "unknown",
+    ];
     assert_eq!(texts(&store), all);
 }
 
