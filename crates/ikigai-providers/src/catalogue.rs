@@ -67,7 +67,7 @@ impl fmt::Display for Level {
 
 /// Error for a word that is no level.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{0}` is no thinking level: none, min, low, med, high or max")]
+#[error("unknown thinking level `{0}`: use none, min, low, med, high or max")]
 pub struct NoLevel(pub String);
 
 impl FromStr for Level {

@@ -19,7 +19,7 @@ pub(crate) const MOST_FILE_BYTES: u64 = 64 * 1024;
 #[derive(Debug, Error)]
 pub enum CredentialsError {
     /// Other users can read the file.
-    #[error("`{path}` can be read by others (mode {mode:o}), so its keys are not used")]
+    #[error("other users can read `{path}` (mode {mode:o}), so its keys are ignored")]
     Open {
         /// The file.
         path: PathBuf,
@@ -53,7 +53,7 @@ pub enum CredentialsError {
         line: usize,
     },
     /// The command that prints a key failed.
-    #[error("the command for the key of `{provider}` failed: {reason}")]
+    #[error("the key command of `{provider}` failed: {reason}")]
     Command {
         /// Name of the provider.
         provider: String,
@@ -70,9 +70,11 @@ impl CredentialsError {
             Self::Read { path, .. } => format!("check the owner of '{}'", path.display()),
             Self::Write { path, .. } => format!("check the directory of '{}'", path.display()),
             Self::Line { .. } => {
-                "write one line for each provider, for example: anthropic = \"sk-…\"".to_owned()
+                "use one line per provider, for example: anthropic = \"sk-…\"".to_owned()
             }
-            Self::Command { .. } => "run the command of `key_command` by hand and look".to_owned(),
+            Self::Command { .. } => {
+                "run the command in `key_command` yourself to see why".to_owned()
+            }
         }
     }
 }

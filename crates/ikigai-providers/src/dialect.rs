@@ -31,7 +31,7 @@ pub struct Order<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each is a fact of its own about a server"
+    reason = "each is a separate fact about a server"
 )]
 pub struct Quirks {
     /// The server accepts `max_tokens` and not `max_completion_tokens`.

@@ -91,10 +91,10 @@ pub struct KeptKey {
 #[derive(Debug, Error)]
 pub enum KeyError {
     /// There is no such provider, or it needs no key.
-    #[error("there is no provider `{0}` that takes a key")]
+    #[error("unknown provider `{0}`, or it needs no key")]
     NoProvider(String),
     /// The provider refuses the key.
-    #[error("`{provider}` refuses the key (status {status})")]
+    #[error("{provider} rejected the key (status {status})")]
     Refused {
         /// Name of the provider.
         provider: String,
@@ -102,7 +102,7 @@ pub enum KeyError {
         status: u16,
     },
     /// The provider could not be reached.
-    #[error("`{provider}` could not be asked whether it takes the key: {reason}")]
+    #[error("could not reach {provider} to verify the key: {reason}")]
     Untried {
         /// Name of the provider.
         provider: String,
@@ -110,7 +110,7 @@ pub enum KeyError {
         reason: String,
     },
     /// There is no credentials file to write to.
-    #[error("there is no file for keys")]
+    #[error("no home directory for the key file")]
     NoFile,
     /// The file cannot be written.
     #[error(transparent)]

@@ -318,7 +318,7 @@ fn unknown_provider(name: &str) -> NoModel {
     NoModel {
         reason: format!("there is no provider `{name}`"),
         advice: format!(
-            "use {DEMO}, {}, or configure [providers.{name}] base_url",
+            "use {DEMO}, {}, or set base_url in [providers.{name}]",
             known.join(", ")
         ),
     }

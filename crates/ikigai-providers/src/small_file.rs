@@ -22,7 +22,7 @@ pub fn open(path: &Path) -> io::Result<Option<File>> {
     if file.metadata()?.is_file() {
         Ok(Some(file))
     } else {
-        Err(io::Error::other("it is not a file"))
+        Err(io::Error::other("not a regular file"))
     }
 }
 
@@ -31,10 +31,7 @@ pub fn read(file: &mut File, most: u64) -> io::Result<String> {
     let mut text = String::new();
     let read = file.take(most + 1).read_to_string(&mut text)?;
     if read as u64 > most {
-        return Err(io::Error::other(format!(
-            "it is larger than {} KB",
-            most >> 10
-        )));
+        return Err(io::Error::other(format!("larger than {} KB", most >> 10)));
     }
     Ok(text)
 }

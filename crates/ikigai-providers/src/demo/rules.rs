@@ -241,7 +241,7 @@ pub(super) fn answer(ask: &Ask) -> Vec<DemoStep> {
     match missing {
         None => steps,
         Some(tool) => vec![say(format!(
-            "I would call the tool `{tool}` now, but I was not given it."
+            "I would use the tool `{tool}`, but it is not available."
         ))],
     }
 }
@@ -269,7 +269,7 @@ pub(super) fn summarise(ask: &Ask) -> Vec<DemoStep> {
         .collect();
     let newest = said.len().saturating_sub(MOST_SUMMARISED);
     vec![say(format!(
-        "The user said {} things. The last ones: {}. (The demo model only counts and quotes.)",
+        "The user sent {} messages. The last ones: {}. (The demo model only counts and quotes.)",
         said.len(),
         said[newest..].join(" / ")
     ))]
@@ -280,7 +280,7 @@ fn read_mail(ask: &Ask) -> Vec<DemoStep> {
     let latest = messages.take_while(|message| message.role == Role::User);
     let mail = latest.flat_map(texts).filter(|text| text.starts_with(MAIL));
     let mail: Vec<_> = mail.filter_map(|text| text.strip_prefix(MAIL)).collect();
-    vec![say(format!("I have read this:\n{}", mail.join("\n")))]
+    vec![say(format!("Received:\n{}", mail.join("\n")))]
 }
 
 fn say(text: impl Into<String>) -> DemoStep {
@@ -296,15 +296,15 @@ fn call(tool: &str, arguments: &Value) -> DemoStep {
 
 fn fail(_: &Ask) -> Vec<DemoStep> {
     vec![DemoStep::Fail(
-        "the demo model fails because it was asked to".to_owned(),
+        "the demo model failed, as requested".to_owned(),
     )]
 }
 
 fn stumble(_: &Ask) -> Vec<DemoStep> {
     vec![
         say("This is lost, "),
-        DemoStep::Stumble("the demo model fails once because it was asked to".to_owned()),
-        say("The first try failed, this is the second."),
+        DemoStep::Stumble("the demo model failed once, as requested".to_owned()),
+        say("The first attempt failed; this is the second."),
     ]
 }
 
@@ -323,7 +323,7 @@ fn recite(ask: &Ask) -> Vec<DemoStep> {
     let mut earlier: Vec<_> = of_user.flat_map(texts).collect();
     earlier.pop();
     if earlier.is_empty() {
-        return vec![say("This is the first message that I was given.")];
+        return vec![say("This is your first message.")];
     }
     let first_line = |text: &str| text.lines().next().unwrap_or_default().to_owned();
     let lines: Vec<_> = earlier
@@ -331,48 +331,45 @@ fn recite(ask: &Ask) -> Vec<DemoStep> {
         .enumerate()
         .map(|(index, text)| format!("{}. {}", index + 1, first_line(text)))
         .collect();
-    vec![say(format!(
-        "I was given these messages before:\n{}",
-        lines.join("\n")
-    ))]
+    vec![say(format!("Your earlier messages:\n{}", lines.join("\n")))]
 }
 
 fn think(ask: &Ask) -> Vec<DemoStep> {
     vec![
         DemoStep::Think(format!(
-            "The message has {} words. I am scripted, so that is all.",
+            "The message has {} words. I am only a script, so that is all.",
             ask.said.split_whitespace().count()
         )),
-        say("I have thought about it, as far as a script can."),
+        say("Done thinking (I am only a script)."),
     ]
 }
 
 fn list_rust_files(ask: &Ask) -> Vec<DemoStep> {
     if ask.round == 0 {
         let glob = call("glob", &json!({ "pattern": "**/*.rs" }));
-        return vec![say("I look for them."), glob];
+        return vec![say("Looking for Rust files."), glob];
     }
     let files = match ask.last_result().matches(".rs").count() {
-        0 => "no Rust file".to_owned(),
+        0 => "no Rust files".to_owned(),
         1 => "1 Rust file".to_owned(),
         files => format!("{files} Rust files"),
     };
-    vec![say(format!("The answer of `glob` names {files}."))]
+    vec![say(format!("Found {files}."))]
 }
 
 fn fix_the_test(ask: &Ask) -> Vec<DemoStep> {
     match ask.round {
         0 => vec![
-            say("First I run the tests."),
+            say("Running the tests first."),
             call("bash", &json!({ "command": "cargo test" })),
         ],
         1 => vec![
-            DemoStep::Think("I look at what the tests said and at the sources.".to_owned()),
+            DemoStep::Think("Looking at the failures and the sources.".to_owned()),
             call("grep", &json!({ "pattern": "panicked|FAILED" })),
             call("glob", &json!({ "pattern": "**/*.rs" })),
         ],
         _ => vec![say(
-            "A script cannot mend a test. This is where a real model would edit the file.",
+            "I am only a scripted demo. A real model would edit the file now.",
         )],
     }
 }
@@ -399,7 +396,7 @@ fn fork_helpers(ask: &Ask) -> Vec<DemoStep> {
     let waits = ask.has("wait");
     match (ask.round, counts, waits) {
         (0, true, _) => vec![
-            say("I look for directories."),
+            say("Looking for directories."),
             call("glob", &json!({ "pattern": "*/*" })),
         ],
         (1, true, _) => {
@@ -426,8 +423,8 @@ fn fork_helpers(ask: &Ask) -> Vec<DemoStep> {
             let numbers: Vec<_> = numbers.iter().map(ToString::to_string).collect();
             vec![say(format!("{} = {sum} files.", numbers.join(" + ")))]
         }
-        (_, false, true) => vec![say(format!("They said:\n{}", ask.last_result()))],
-        _ => vec![say("They are at work; their answers come as mail.")],
+        (_, false, true) => vec![say(format!("Their answers:\n{}", ask.last_result()))],
+        _ => vec![say("They are working; their answers arrive as mail.")],
     }
 }
 
@@ -495,9 +492,9 @@ fn count_tests(ask: &Ask) -> Vec<DemoStep> {
     }
     let lines = ask.last_result().lines();
     let tests = match lines.filter(|line| line.contains("#[")).count() {
-        0 => "I see no test".to_owned(),
-        1 => "I see 1 test".to_owned(),
-        tests => format!("I see {tests} tests"),
+        0 => "Found no tests".to_owned(),
+        1 => "Found 1 test".to_owned(),
+        tests => format!("Found {tests} tests"),
     };
     vec![say(format!("{tests} in the Rust files here."))]
 }
@@ -538,7 +535,7 @@ fn read_a_file(ask: &Ask) -> Vec<DemoStep> {
 /// Writes a file of some lines, and changes one of them on request.
 fn create_a_file(ask: &Ask) -> Vec<DemoStep> {
     let Some(file) = ask.files().first().copied() else {
-        return vec![say("Tell me the name of the file, such as notes.txt.")];
+        return vec![say("Which file? For example notes.txt.")];
     };
     let line = |number: usize| format!("line {number}");
     let ordinal = ask.words.iter().find_map(|word| place_of(word, ORDINALS));
@@ -550,7 +547,7 @@ fn create_a_file(ask: &Ask) -> Vec<DemoStep> {
             let lines: Vec<_> = (1..=lines.unwrap_or(1).min(100)).map(line).collect();
             let content = lines.join("\n") + "\n";
             let write = json!({ "file_path": file, "content": content });
-            vec![say("I write the file."), call("file_write", &write)]
+            vec![say("Writing the file."), call("file_write", &write)]
         }
         (1, Some(number)) => {
             let edit = json!({
@@ -592,7 +589,7 @@ fn what_it_is(ask: &Ask) -> String {
     let plural = if messages == 1 { "" } else { "s" };
     format!(
         "I am the built-in demo model: scripted, offline, always the same. \
-         I was given {messages} message{plural}. \
+         This conversation has {messages} message{plural}. \
          Try `list the rust files`, `run ls`, `read README.md`, `what did I say`, `think`, \
          `count slowly to 100` or `fail once`."
     )

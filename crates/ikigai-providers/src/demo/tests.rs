@@ -62,7 +62,7 @@ fn a_tool_that_was_not_given_is_not_called() {
 
     let steps = answer(&Ask::of(&request));
 
-    let words = "I would call the tool `bash` now, but I was not given it.";
+    let words = "I would use the tool `bash`, but it is not available.";
     assert_eq!(steps, [DemoStep::Say(words.to_owned())]);
 }
 
@@ -158,21 +158,9 @@ fn it_calls_tools_for_what_is_asked() {
 #[test]
 fn it_counts_one_file_as_one() {
     let cases = [
-        (
-            "list the rust files",
-            "",
-            "The answer of `glob` names no Rust file.",
-        ),
-        (
-            "list the rust files",
-            "a.rs",
-            "The answer of `glob` names 1 Rust file.",
-        ),
-        (
-            "list the rust files",
-            "a.rs\nb.rs",
-            "The answer of `glob` names 2 Rust files.",
-        ),
+        ("list the rust files", "", "Found no Rust files."),
+        ("list the rust files", "a.rs", "Found 1 Rust file."),
+        ("list the rust files", "a.rs\nb.rs", "Found 2 Rust files."),
         (
             "count the files in src",
             "src/a.rs",
@@ -186,12 +174,12 @@ fn it_counts_one_file_as_one() {
         (
             "count the tests",
             "src/lib.rs:5:#[test]",
-            "I see 1 test in the Rust files here.",
+            "Found 1 test in the Rust files here.",
         ),
         (
             "count the tests",
             "",
-            "I see no test in the Rust files here.",
+            "Found no tests in the Rust files here.",
         ),
     ];
 
@@ -241,7 +229,7 @@ fn a_summary_counts_and_quotes() {
             panic!("it says something")
         };
         assert!(
-            text.starts_with("The user said 20 things. The last ones: count to 9 / "),
+            text.starts_with("The user sent 20 messages. The last ones: count to 9 / "),
             "{text}"
         );
         assert!(text.contains("count to 20."), "{text}");

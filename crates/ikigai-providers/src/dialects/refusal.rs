@@ -63,7 +63,7 @@ pub(crate) fn explain(body: &Value, error: &mut ProviderError) {
 pub(crate) fn in_stream(body: &Value) -> ProviderError {
     let mut error = ProviderError::new(
         FailureKind::Unavailable,
-        "the provider reported an error without saying which",
+        "the provider reported an error without a message",
     );
     if let Some(status) = RefusalText::of(body).and_then(|words| words.status) {
         error.kind = kind_of_status(status);

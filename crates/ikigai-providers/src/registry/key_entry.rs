@@ -56,7 +56,7 @@ impl Registry {
         let client = self.clients.get(provider).unwrap_or(&self.client);
         let answer = fetch_with(client, &url, &headers, DEADLINE).await;
         let answer = answer.map_err(|why| KeyError::of(provider, why))?;
-        let no_list = || NoDocument::Unreadable("its answer is no list of models".to_owned());
+        let no_list = || NoDocument::Unreadable("the answer is not a list of models".to_owned());
         listed(&answer).ok_or_else(|| KeyError::of(provider, no_list()))
     }
 

@@ -68,7 +68,7 @@ fn thinking(spec: Option<&ModelSpec>, level: Option<Level>) -> Option<String> {
         return Some("none".to_owned());
     }
     let Some(level) = level else {
-        return Some("as the provider decides".to_owned());
+        return Some("provider default".to_owned());
     };
     let (level, value) = spec.thinking_value(level)?;
     let word = match &value.value {

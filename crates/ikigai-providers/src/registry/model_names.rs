@@ -74,7 +74,7 @@ fn near_models<'a>(name: &ModelName, catalogue: &'a Catalogue) -> Vec<&'a str> {
 
 pub(super) fn unknown_model(name: &str, near: &[&str]) -> NoModel {
     let advice = if near.is_empty() {
-        "`ikigai models` lists them; any other is `provider:name`".to_owned()
+        "`ikigai models` lists them; for others use PROVIDER:NAME".to_owned()
     } else {
         format!("did you mean {}?", near.join(" or "))
     };

@@ -86,7 +86,12 @@ impl Client {
     fn build_remote(&self) -> Result<reqwest::Client, String> {
         let mut roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
         if let Some(file) = &self.trusted {
-            let failed = |reason| format!("the certificates in `{}`: {reason}", file.display());
+            let failed = |reason| {
+                format!(
+                    "cannot use the certificates in `{}`: {reason}",
+                    file.display()
+                )
+            };
             add_certificates(file, &mut roots).map_err(failed)?;
         }
         self.build(roots, |builder| builder)
@@ -121,7 +126,7 @@ impl Default for Client {
 
 fn add_certificates(file: &Path, roots: &mut RootCertStore) -> Result<(), String> {
     let opened = small_file::open(file).map_err(|error| error.to_string())?;
-    let mut opened = opened.ok_or("there is no such file")?;
+    let mut opened = opened.ok_or("no such file")?;
     let text = small_file::read(&mut opened, MOST_ROOT_BYTES).map_err(|error| error.to_string())?;
     let mut found = 0;
     for certificate in CertificateDer::pem_slice_iter(text.as_bytes()) {
@@ -130,7 +135,7 @@ fn add_certificates(file: &Path, roots: &mut RootCertStore) -> Result<(), String
         found += 1;
     }
     match found {
-        0 => Err("there is none in it; it should be a file in PEM form".to_owned()),
+        0 => Err("no certificate found; the file must be in PEM format".to_owned()),
         _ => Ok(()),
     }
 }

@@ -478,7 +478,7 @@ fn request_of(call: PreparedRequest) -> Result<Request, ProviderError> {
         .ok_or_else(|| {
             ProviderError::new(
                 FailureKind::NotFound,
-                "the base URL is no address that begins with `http://` or `https://`",
+                "the base URL must begin with `http://` or `https://`",
             )
         })?;
     let mut request = Request::new(Method::POST, url);
@@ -488,7 +488,7 @@ fn request_of(call: PreparedRequest) -> Result<Request, ProviderError> {
     for (name, value) in &call.headers {
         insert(headers, name, value.expose_secret()).ok_or_else(|| {
             let message = format!(
-                "header `{}` cannot be sent: HTTP does not allow a character of its name or value",
+                "header `{}` has a character that HTTP does not allow",
                 words::clean(name)
             );
             ProviderError::new(FailureKind::BadRequest, message)

@@ -26,7 +26,7 @@ pub(super) fn sending(server: &str, error: &reqwest::Error, connect: Duration) -
     if let Some(tls) = find_tls(error) {
         let mut failure = ProviderError::new(
             FailureKind::Connection,
-            format!("cannot agree on a secure connection with {server}: {tls}"),
+            format!("no secure connection to {server}: {tls}"),
         );
         // Certificates and protocols do not change within seconds.
         failure.should_retry = Some(false);
@@ -156,7 +156,7 @@ pub(super) fn no_stream(
         format!("`{essence}`")
     };
     let excerpt = words::excerpt(text);
-    error.message = format!("{server} sent {what} and no event stream: {excerpt}");
+    error.message = format!("{server} sent {what} instead of an event stream: {excerpt}");
     explain(dialect, text, &mut error);
     Some(error)
 }

@@ -84,5 +84,5 @@ pub(crate) async fn read(
             return Err(unreadable(&"the answer is too long"));
         }
     }
-    serde_json::from_slice(&body).map_err(|_| unreadable(&"the answer is no JSON"))
+    serde_json::from_slice(&body).map_err(|_| unreadable(&"the answer is not JSON"))
 }

@@ -481,8 +481,8 @@ fn a_cost_that_is_reported_is_taken() {
         (json!("1"), None),
         (Value::Null, None),
     ];
-    for (told, nano) in cases {
-        assert_eq!(cost(told.clone()), nano, "{told}");
+    for (price, nano) in cases {
+        assert_eq!(cost(price.clone()), nano, "{price}");
     }
 }
 

@@ -104,7 +104,7 @@ fn a_key_command_that_fails_shows_nothing_of_what_it_printed() {
         assert_eq!(error.kind, FailureKind::Unauthorized);
         let message = error.message;
         assert!(
-            message.contains("the command for the key of `anthropic`"),
+            message.contains("the key command of `anthropic`"),
             "{message}"
         );
         assert!(!message.contains("sk-secret"), "{message}");

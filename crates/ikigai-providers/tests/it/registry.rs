@@ -134,7 +134,7 @@ fn what_is_missing_is_said_with_what_to_do() {
         (
             "nowhere:x",
             "there is no provider `nowhere`",
-            "configure [providers.nowhere] base_url",
+            "set base_url in [providers.nowhere]",
         ),
     ];
 
@@ -240,7 +240,7 @@ fn a_new_agent_gets_a_model_whose_key_is_present_else_the_demo() {
     let refused = unusable.first_choice().unwrap_err();
     assert_eq!(
         refused.reason, "there is no key for `openai`",
-        "nobody else is asked instead"
+        "no other provider is asked instead"
     );
 }
 
@@ -434,7 +434,7 @@ fn estimates_follow_the_dialect_until_the_model_has_told() {
     for provider in ["anthropic", "mine"] {
         assert_eq!(scale(provider), Scale::thousandths(1150), "{provider}");
     }
-    for provider in ["demo", "openai", "google", "ollama", "nobody"] {
+    for provider in ["demo", "openai", "google", "ollama", "stranger"] {
         assert_eq!(scale(provider), Scale::default(), "{provider}");
     }
 }
@@ -554,12 +554,12 @@ fn a_typed_key_is_tried_with_the_list_of_models_and_only_then_kept() {
     let refused = take("anthropic", &key).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "`anthropic` refuses the key (status 401)"
+        "anthropic rejected the key (status 401)"
     );
     let page = take("anthropic", &key).unwrap_err();
     assert!(matches!(page, KeyError::Untried { .. }), "{page}");
-    let nobody = take("demo", &key).unwrap_err();
-    assert!(matches!(nobody, KeyError::NoProvider(_)), "{nobody}");
+    let unknown = take("demo", &key).unwrap_err();
+    assert!(matches!(unknown, KeyError::NoProvider(_)), "{unknown}");
     assert!(!file.exists());
 
     let kept = take("anthropic", &key).unwrap();

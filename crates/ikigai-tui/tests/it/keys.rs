@@ -92,7 +92,7 @@ async fn a_refused_key_is_not_kept_and_esc_leaves_it() {
     stage.line("/key anthropic").await;
     stage.line(KEY).await;
     stage
-        .sees("refuses the key (status 401) · nothing was kept")
+        .sees("rejected the key (status 401) · nothing was kept")
         .await;
 
     assert!(!file.exists());

@@ -21,7 +21,7 @@ fn the_first_command_answers_and_the_second_remembers() {
         "{}",
         first.out
     );
-    assert_eq!(second.out, "I was given these messages before:\n1. hello\n");
+    assert_eq!(second.out, "Your earlier messages:\n1. hello\n");
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn each_failure_has_its_exit_code_and_says_what_to_do() {
         (
             &["run", "please fail"],
             1,
-            "error: the demo model fails because it was asked to",
+            "error: the demo model failed, as requested",
         ),
         (&["run", " "], 2, "error: the message is empty"),
         (
@@ -152,7 +152,7 @@ fn each_failure_has_its_exit_code_and_says_what_to_do() {
         (
             &["agents", "--db", "postgres://me:secret@127.0.0.1:1/log"],
             3,
-            "hint: check that it is there and can be reached",
+            "hint: check that the file or server is reachable",
         ),
         (
             &["run", "x", "--agent", "stranger"],
@@ -217,7 +217,7 @@ fn agents_are_listed_by_session_and_new_ones_get_a_number() {
     assert_eq!(names, ["project", "project-2"], "{}", listed.out);
     assert_eq!(json.out.lines().count(), 2);
     let first = newcomer.ikigai(&["run", "what did I say", "--agent", "project"]);
-    assert_eq!(first.out, "I was given these messages before:\n1. hello\n");
+    assert_eq!(first.out, "Your earlier messages:\n1. hello\n");
 }
 
 #[test]

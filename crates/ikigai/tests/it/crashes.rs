@@ -63,7 +63,7 @@ fn a_killed_turn_is_settled_and_the_conversation_goes_on() {
     assert!(after.starts_with(&found));
     assert_eq!(
         next.out,
-        "I was given these messages before:\n1. hello\n2. count slowly to 5000\n3. [The program stopped unexpectedly before this turn was finished.]\n"
+        "Your earlier messages:\n1. hello\n2. count slowly to 5000\n3. [The program stopped unexpectedly before this turn was finished.]\n"
     );
     let kept = after
         .lines()

@@ -50,7 +50,7 @@ fn agents_of_an_older_database_come_once_and_answer() {
     );
     assert_eq!(
         came.err,
-        "⚠ row 7 is of the unknown kind `dream`: left out\n"
+        "⚠ event 7 has the unknown kind `dream`: skipped\n"
     );
     assert!(root.out.contains("1. it's \"quoted\""), "{}", root.out);
     assert!(child.out.contains("1. for the child"), "{}", child.out);
@@ -76,7 +76,7 @@ fn what_is_no_older_database_is_told_with_what_to_do() {
 
     assert_ne!(none.code, Some(0));
     assert!(
-        none.err.contains("there is no log of an older ikigai"),
+        none.err.contains("no database of an older ikigai"),
         "{}",
         none.err
     );

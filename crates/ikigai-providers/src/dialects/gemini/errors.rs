@@ -10,7 +10,7 @@ use crate::dialects::refusal::shortened;
 
 /// Returns the failure of an error inside a stream.
 pub(super) fn inside_stream(chunk: &Value) -> ProviderError {
-    let words = "the provider reports an error without words";
+    let words = "the provider reported an error without a message";
     let mut error = ProviderError::new(FailureKind::Unavailable, words);
     explain(chunk, &mut error);
     error
@@ -19,7 +19,7 @@ pub(super) fn inside_stream(chunk: &Value) -> ProviderError {
 /// Returns the failure of a blocked prompt.
 pub(super) fn blocked(reason: &str, words: Option<&str>) -> ProviderError {
     let words = words.map(|words| format!(": {words}")).unwrap_or_default();
-    let message = format!("the provider refuses the conversation ({reason}){words}");
+    let message = format!("the provider refused the conversation ({reason}){words}");
     ProviderError::new(FailureKind::BadRequest, message)
 }
 

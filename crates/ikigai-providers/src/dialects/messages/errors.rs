@@ -8,7 +8,7 @@ use crate::dialects::refusal::shortened;
 
 /// Returns the failure of an error event inside a stream.
 pub(super) fn inside_stream(event: &Value) -> ProviderError {
-    let words = "the provider reports an error without words";
+    let words = "the provider reported an error without a message";
     let mut error = ProviderError::new(FailureKind::Unavailable, words);
     explain(event, &mut error);
     error

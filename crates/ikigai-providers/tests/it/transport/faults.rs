@@ -70,15 +70,15 @@ fn streams() -> Vec<Row> {
         ("only pings", Script::stream().send(": ping\n\n: ping\n\n"), CutOff, Yes,
             "the answer ended before it was whole"),
         ("web page", Script::answer(200, HTML, PAGE), Malformed, No,
-            "HOST sent a web page and no event stream: `Bad gateway`"),
+            "HOST sent a web page instead of an event stream: `Bad gateway`"),
         ("web page without its type", Script::answer(200, &[], PAGE), Malformed, No,
-            "HOST sent a web page and no event stream: `Bad gateway`"),
+            "HOST sent a web page instead of an event stream: `Bad gateway`"),
         ("wrong content type", Script::answer(200, &[("content-type", "image/png")], "PNG"), Malformed, No,
-            "HOST sent `image/png` and no event stream: `PNG`"),
+            "HOST sent `image/png` instead of an event stream: `PNG`"),
         ("wrong content type, empty", Script::answer(200, JSON, ""), CutOff, Yes,
             "HOST sent an empty answer"),
         ("JSON and no stream", Script::answer(200, JSON, r#"{"id":1}"#), Malformed, No,
-            r#"HOST sent `application/json` and no event stream: `{"id":1}`"#),
+            r#"HOST sent `application/json` instead of an event stream: `{"id":1}`"#),
         ("JSON error with 200", Script::answer(200, JSON, r#"{"error":{"message":"no such model"}}"#), Malformed, No,
             "no such model"),
         ("JSON error as a stream", Script::stream().send(r#"{"error":{"message":"no such model"}}"#), Malformed, No,
@@ -291,10 +291,7 @@ fn a_failed_handshake_is_named_and_not_tried_again() {
     let (error, again) = run(first_failure(url, PATIENT, || {}));
 
     assert_eq!((error.kind, again), (Connection, No));
-    let start = format!(
-        "cannot agree on a secure connection with {}: ",
-        server.address()
-    );
+    let start = format!("no secure connection to {}: ", server.address());
     assert!(error.message.starts_with(&start), "{}", error.message);
 }
 
@@ -318,17 +315,14 @@ fn a_connection_that_takes_too_long_is_named() {
 #[test]
 fn what_cannot_be_sent_is_named() {
     let table = [
-        (
-            "",
-            "the base URL is no address that begins with `http://` or `https://`",
-        ),
+        ("", "the base URL must begin with `http://` or `https://`"),
         (
             "ftp://example.org",
-            "the base URL is no address that begins with `http://` or `https://`",
+            "the base URL must begin with `http://` or `https://`",
         ),
         (
             "localhost:8080/v1",
-            "the base URL is no address that begins with `http://` or `https://`",
+            "the base URL must begin with `http://` or `https://`",
         ),
     ];
     for (url, words) in table {

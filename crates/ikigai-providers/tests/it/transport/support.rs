@@ -14,7 +14,7 @@ use secrecy::SecretString;
 use serde_json::Value;
 
 /// API key of every request in these tests; no message may show it.
-pub(crate) const KEY: &str = "sk-a-key-that-nobody-may-see";
+pub(crate) const KEY: &str = "sk-a-key-that-stays-secret";
 
 /// Deadlines long enough for a busy machine; reaching one is a bug.
 pub(crate) const PATIENT: Deadlines = Deadlines {
