@@ -38,11 +38,9 @@ pub(crate) enum FileError {
     NotAFile(&'static str),
     #[error("is read-only (mode {0:03o}); change its mode first if it is meant to be written")]
     ReadOnly(u32),
-    #[error("was changed by somebody else while it was being written; read it again")]
+    #[error("was changed by another program during the write; read it again")]
     Changed,
-    #[error(
-        "leads through a symbolic link that was made meanwhile; look where it leads and call again"
-    )]
+    #[error("leads through a new symbolic link; check where it leads and call again")]
     Relinked,
     #[error("cannot be {deed}: {source}")]
     Io {
@@ -111,7 +109,7 @@ fn check_kind(kind: FileType) -> Result<(), FileError> {
     } else if kind.is_dir() {
         DIRECTORY
     } else if kind.is_fifo() {
-        "a named pipe: there is nothing in it until somebody writes"
+        "a named pipe: it has no content until a program writes to it"
     } else if kind.is_socket() {
         "a socket, not a file"
     } else {

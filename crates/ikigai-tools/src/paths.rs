@@ -75,7 +75,7 @@ pub(crate) fn check(place: &Place, located: &Located) -> Result<(), String> {
     }
     let name = shown(place, &located.path);
     Err(format!(
-        "`{name}` became a symbolic link to another place meanwhile; look where it leads and call again"
+        "`{name}` became a symbolic link; check where it leads and call again"
     ))
 }
 
@@ -116,12 +116,10 @@ fn is_process(real: &Path) -> bool {
 
 fn trace(place: &Place, path: &Path) -> Result<Located, String> {
     let name = shown(place, path);
-    let real = follow(path).ok_or_else(|| {
-        format!("`{name}` leads round in a loop of symbolic links: there is no file at its end")
-    })?;
+    let real = follow(path).ok_or_else(|| format!("`{name}` is a loop of symbolic links"))?;
     if Hidden::of(place).covers(&real) {
         return Err(format!(
-            "`{name}` is off limits for tools: keys or data of ikigai itself are kept there"
+            "`{name}` is off limits for tools: it holds keys or data of ikigai"
         ));
     }
     let path = spelled(place, &real);

@@ -196,7 +196,7 @@ impl ToolRound<'_> {
             Decision::Refuse(reason) => return Ok(round.refuse(&open, reason)),
             Decision::Ask { .. } if !front.answers => {
                 let reason = format!(
-                    "`{}` needs permission, and nobody is there to give it.",
+                    "{} needs approval and there is no terminal to ask on. Use --approve edits or --approve all",
                     open.name
                 );
                 return Ok(round.refuse(&open, reason));

@@ -342,7 +342,7 @@ async fn where_nobody_can_answer_what_would_be_asked_is_refused() {
     assert_eq!(refused.verdict, Verdict::Refused);
     assert_eq!(
         refused.output,
-        "`act` needs permission, and nobody is there to give it."
+        "act needs approval and there is no terminal to ask on. Use --approve edits or --approve all"
     );
 }
 

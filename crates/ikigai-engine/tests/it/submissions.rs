@@ -152,7 +152,7 @@ async fn a_command_that_could_not_be_stored_is_handed_back_and_its_agent_lives()
     let back = UiEvent::NotStored {
         id: Some(submission.id),
         text: "/mark x".to_owned(),
-        reason: "there is no room for the event log".to_owned(),
+        reason: "no space left for the database".to_owned(),
     };
     assert_eq!(seen.last(), Some(&back));
     world.store.come_back();

@@ -27,7 +27,7 @@ impl Allowed {
     pub(crate) fn allow(&self, tools: &Path) -> io::Result<()> {
         let tools = tools.canonicalize()?;
         let Some(marker) = self.marker(&tools) else {
-            return Err(io::Error::other("there is no place to remember it"));
+            return Err(io::Error::other("no home directory to save it"));
         };
         if let Some(directory) = marker.parent() {
             fs::DirBuilder::new()

@@ -114,9 +114,9 @@ impl Answered {
 fn understand(output: &[u8]) -> Result<(String, bool), String> {
     let value: Value = serde_json::from_slice(output).map_err(|error| {
         if output.trim_ascii().is_empty() {
-            "the tool answered nothing; it must answer JSON".to_owned()
+            "the tool printed nothing; it must print JSON".to_owned()
         } else {
-            format!("the tool did not answer JSON: {error}")
+            format!("the tool did not print JSON: {error}")
         }
     })?;
     let Value::Object(mut object) = value else {

@@ -129,7 +129,7 @@ pub(crate) async fn look(search: ToolSearch, cache: &mut Cache) -> DiscoveredToo
             }
             None => found.broken.push(Broken {
                 path: candidate.path,
-                reason: "it could not be asked what it is".to_owned(),
+                reason: "cannot run its `--schema`".to_owned(),
             }),
         }
     }
@@ -159,7 +159,10 @@ fn list(search: &ToolSearch) -> (Vec<ToolFile>, Vec<Broken>) {
             // These do not hide others: a foreign project must not disable the user's tools.
             broken.extend(files_in(&project).into_iter().map(|path| Broken {
                 path,
-                reason: format!("`{}` was not allowed to bring tools", project.display()),
+                reason: format!(
+                    "tools in `{}` are not trusted; run `ikigai tools --allow`",
+                    project.display()
+                ),
             }));
         }
     }
@@ -205,16 +208,16 @@ fn candidate(path: &Path, search: &ToolSearch) -> Result<ToolFile, String> {
         .and_then(|name| name.strip_suffix(SUFFIX))
         .map(|name| name.replace('-', "_"))
         .filter(|name| is_legal(name))
-        .ok_or("its name must begin with a letter and hold only letters, digits, `-` and `_`")?;
+        .ok_or("its name must begin with a letter and have only letters, digits, `-` and `_`")?;
     if search.taken.contains(&name) {
         return Err(format!("`{name}` is the name of a built-in tool"));
     }
     let metadata = fs::metadata(path).map_err(|error| error.to_string())?;
     if !metadata.is_file() {
-        return Err("it is not a file".to_owned());
+        return Err("not a regular file".to_owned());
     }
     if metadata.permissions().mode() & 0o111 == 0 {
-        return Err("it is not executable".to_owned());
+        return Err("not executable".to_owned());
     }
     Ok(ToolFile {
         name,
@@ -330,21 +333,21 @@ fn understand(output: &[u8], name: &str) -> Result<ToolSpec, String> {
         && said.replace('-', "_") != name
     {
         let said = arguments::one_line(said, MOST_NAME_BYTES);
-        return Err(format!("calls it `{said}`, its file `{name}`"));
+        return Err(format!("names it `{said}`, but its file `{name}`"));
     }
     let description = text("description")
-        .ok_or("gives no `description`")?
+        .ok_or("has no `description`")?
         .to_owned();
     let mut parameters = value
         .get("parameters")
         .cloned()
         .unwrap_or_else(|| json!({"type": "object", "properties": {}}));
     let Value::Object(object) = &mut parameters else {
-        return Err("gives `parameters` that are no JSON schema".to_owned());
+        return Err("has `parameters` that are not a JSON schema".to_owned());
     };
     let kind = object.entry("type").or_insert_with(|| json!("object"));
     if kind != "object" {
-        return Err("gives `parameters` of another type than `object`".to_owned());
+        return Err("has `parameters` of another type than `object`".to_owned());
     }
     Ok(ToolSpec {
         name: name.to_owned(),

@@ -16,9 +16,7 @@ pub(crate) fn describe_exit(status: ExitStatus) -> String {
 pub(crate) fn describe_left_behind(count: usize) -> Option<String> {
     match count {
         0 => None,
-        1 => Some("1 process that was left in the background was ended".to_owned()),
-        n => Some(format!(
-            "{n} processes that were left in the background were ended"
-        )),
+        1 => Some("1 process left in the background was ended".to_owned()),
+        n => Some(format!("{n} processes left in the background were ended")),
     }
 }

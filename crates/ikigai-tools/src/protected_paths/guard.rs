@@ -367,8 +367,8 @@ fn describe(changed: &[String], attic: &Attic) -> Option<String> {
         .directory()
         .map(|directory| format!("; copies are in {}", directory.display()));
     Some(format!(
-        "protected paths were changed and put back: {names}{}. Only the user can change them, \
-         outside of the sandbox.",
+        "protected paths were changed and restored: {names}{}. Only the user can change them, \
+         outside the sandbox.",
         copy.unwrap_or_default()
     ))
 }

@@ -106,7 +106,7 @@ pub(super) fn filter(
                 .get_or_init(|| build(network, writes, ipc, judge).ok())
                 .as_ref()
         })
-        .ok_or_else(|| io::Error::other("this machine has no filter of system calls"))
+        .ok_or_else(|| io::Error::other("this machine has no system call filter"))
 }
 
 /// Builds a filter: architecture, unknown calls, a search among the listed calls, then their rules.

@@ -127,7 +127,7 @@ fn try_it() -> Force {
 
 #[cfg(not(target_os = "linux"))]
 fn try_it() -> Force {
-    Force::None("there is a sandbox only on Linux".to_owned())
+    Force::None("only Linux has a sandbox".to_owned())
 }
 
 /// Builds the sandbox of a program.

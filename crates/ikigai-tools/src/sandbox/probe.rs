@@ -53,11 +53,11 @@ fn attempt(place: &ProbeDirectory) -> Force {
                 return Force::None(format!("this kernel refuses it: {error}"));
             }
         }
-        Ok(None) => return Force::None("there is none".to_owned()),
+        Ok(None) => return Force::None("none available".to_owned()),
         Err(error) => return Force::None(format!("this kernel lacks it: {error}")),
     }
     if File::create(place.inside.join("new")).is_err() || fs::read(&place.plain).is_err() {
-        return Force::None("it keeps from what is allowed".to_owned());
+        return Force::None("it blocks what is allowed".to_owned());
     }
     judge(gaps(place))
 }

@@ -80,7 +80,7 @@ async fn the_result_says_what_came_and_how_it_ended() {
         ),
         (
             "sleep 1000 & echo out",
-            "out\n1 process that was left in the background was ended",
+            "out\n1 process left in the background was ended",
             "exit 0 · 1 line",
             true,
         ),

@@ -256,7 +256,7 @@ async fn what_is_broken_is_listed_with_the_reason() {
 
     let found = machine.broken(&machine.toolbox()).await;
 
-    let name = "its name must begin with a letter and hold only letters, digits, `-` and `_`";
+    let name = "its name must begin with a letter and have only letters, digits, `-` and `_`";
     let alien = format!(
         "cannot start `{}`: No such file or directory (os error 2)",
         machine.path("user/alien-tool").display()
@@ -266,7 +266,7 @@ async fn what_is_broken_is_listed_with_the_reason() {
         ("user/alien-tool", &alien),
         ("user/bad name-tool", name),
         ("user/bash-tool", "`bash` is the name of a built-in tool"),
-        ("user/directory-tool", "it is not a file"),
+        ("user/directory-tool", "not a regular file"),
         (
             "user/fails-tool",
             "`--schema` failed with exit 3: what is this",
@@ -281,19 +281,19 @@ async fn what_is_broken_is_listed_with_the_reason() {
             "user/mute-tool",
             "`--schema` did not print JSON: EOF while parsing a value at line 1 column 0",
         ),
-        ("user/nameless-tool", "`--schema` gives no `description`"),
+        ("user/nameless-tool", "`--schema` has no `description`"),
         (
             "user/odd-tool",
-            "`--schema` gives `parameters` that are no JSON schema",
+            "`--schema` has `parameters` that are not a JSON schema",
         ),
         (
             "user/other-tool",
-            "`--schema` calls it `it`, its file `other`",
+            "`--schema` names it `it`, but its file `other`",
         ),
-        ("user/plain-tool", "it is not executable"),
+        ("user/plain-tool", "not executable"),
         (
             "user/scalar-tool",
-            "`--schema` gives `parameters` of another type than `object`",
+            "`--schema` has `parameters` of another type than `object`",
         ),
         (
             "user/writes-tool",
@@ -349,7 +349,10 @@ async fn a_project_brings_tools_only_after_it_was_allowed() {
     assert_eq!(machine.names(&toolbox).await, ["mine"]);
     let broken = machine.broken(&toolbox).await;
     let project = machine.path("project/.ikigai/tools");
-    let reason = format!("`{}` was not allowed to bring tools", project.display());
+    let reason = format!(
+        "tools in `{}` are not trusted; run `ikigai tools --allow`",
+        project.display()
+    );
     assert_eq!(
         broken,
         [
@@ -413,7 +416,7 @@ async fn a_call_is_confined_and_leaves_nothing() {
 
     assert_eq!(
         text(&output),
-        "kept\n1 process that was left in the background was ended"
+        "kept\n1 process left in the background was ended"
     );
     assert!(output.success);
     assert!(fs::exists(machine.path("project/here")).unwrap());

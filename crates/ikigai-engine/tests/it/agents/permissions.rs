@@ -86,12 +86,12 @@ fn in_mode(mode: Approve) -> Settings {
 fn described(tool: &str, what: &str) -> AnswerBlock {
     match (tool, what) {
         ("fork", "") => fork("scout", "look around"),
-        ("send", "to the own family") => send("kin", "hello"),
+        ("send", "to the same family") => send("kin", "hello"),
         ("send", "to another family") => send("stranger", "hello"),
-        ("kill", "in the own family") => kill("kin"),
+        ("kill", "in the same family") => kill("kin"),
         ("kill", "in another family") => kill("stranger"),
         ("wait", "") => wait(1, &[]),
-        ("recall", "of the own project") => {
+        ("recall", "of the same project") => {
             call("recall", &json!({ "query": "go", "kind": "user" }))
         }
         ("recall", "of another project") => {

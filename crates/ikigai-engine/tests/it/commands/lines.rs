@@ -206,7 +206,7 @@ async fn a_file_that_cannot_be_brought_is_said_before_anything_is_sent() {
         ("@short:2", "short has 1 lines, not 2"),
         (
             "@key",
-            "`key` is off limits for tools: keys or data of ikigai itself are kept there",
+            "`key` is off limits for tools: it holds keys or data of ikigai",
         ),
     ];
 

@@ -133,7 +133,7 @@ async fn pins_are_listed_added_and_taken_away() {
         ("/pin .", "⚠ . is a directory"),
         (
             "/pin key",
-            "⚠ `key` is off limits for tools: keys or data of ikigai itself are kept there",
+            "⚠ `key` is off limits for tools: it holds keys or data of ikigai",
         ),
     ];
 

@@ -52,11 +52,11 @@ fn anything_else_is_a_failure_that_shows_what_came() {
     let cases = [
         (
             ended(0, "plain text", ""),
-            "plain text\nthe tool did not answer JSON: expected value at line 1 column 1",
+            "plain text\nthe tool did not print JSON: expected value at line 1 column 1",
         ),
         (
             ended(0, "", "a complaint\n"),
-            "a complaint\nthe tool answered nothing; it must answer JSON",
+            "a complaint\nthe tool printed nothing; it must print JSON",
         ),
         (ended(3, "", "a complaint\n"), "a complaint\nexit 3"),
         (ended(3, r#"{"output":"half"}"#, "why"), "half\nwhy\nexit 3"),
