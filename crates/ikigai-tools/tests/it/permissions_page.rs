@@ -105,7 +105,7 @@ impl Ground {
         };
         match decide(&permissions, name, &prepared, &self.place) {
             Decision::Allow => "runs",
-            Decision::AllowConfined => "confined",
+            Decision::AllowConfined => "sandboxed",
             Decision::Ask { .. } => "asked",
             Decision::Refuse(_) => "refused",
         }
@@ -114,8 +114,10 @@ impl Ground {
     fn call<'a>(&self, tool: &'a str, what: &str) -> (&'a str, Sandbox, Value) {
         let in_force = Sandbox::InForce;
         match (tool, what) {
-            ("bash", "reading line") => (tool, in_force, json!({ "command": "cat a.txt | wc" })),
-            ("bash", "reading line without the sandbox") => {
+            ("bash", "read-only command") => {
+                (tool, in_force, json!({ "command": "cat a.txt | wc" }))
+            }
+            ("bash", "read-only command, no sandbox") => {
                 let arguments = json!({ "command": "cat a.txt | wc" });
                 (tool, Sandbox::Missing, arguments)
             }
@@ -124,7 +126,7 @@ impl Ground {
                 let arguments = json!({ "command": "ls", "unconfined": true, "reason": reason });
                 (tool, in_force, arguments)
             }
-            ("bash", "other line") => (tool, in_force, json!({ "command": "make test" })),
+            ("bash", "other command") => (tool, in_force, json!({ "command": "make test" })),
             ("file_read", place) => (tool, in_force, json!({ "file_path": self.file(place) })),
             ("file_write", place) => {
                 let arguments = json!({ "file_path": self.file(place), "content": "new" });
