@@ -129,7 +129,7 @@ fn a_store_replaced_before_the_first_commit_is_away() {
     let Err(CommitError::Store(StoreError::Away { reason, .. })) = lost else {
         panic!("{lost:?}");
     };
-    assert!(reason.contains("another file"), "{reason}");
+    assert!(reason.contains("was replaced"), "{reason}");
 }
 
 /// Another store at the path is neither written nor robbed of its log.

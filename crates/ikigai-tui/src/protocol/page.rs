@@ -9,24 +9,24 @@ use super::{
 
 /// Introduction, before the requests.
 const BEFORE: &str = "\
-# The control socket
+# Control socket
 
-A running ikigai, on a terminal or with `--headless`, listens at a socket. Programs, tests and other agents do there what
-a person does with keys and eyes.
+*For programs, tests and agents that control a running ikigai.*
 
-This page is made of the program's types. To make it again:
-`IKIGAI_WRITE_DOCS=1 cargo test -p ikigai-tui control_page`.
+A running ikigai, on a terminal or with `--headless`, listens on a Unix socket. A program can do there what a user does at the screen.
 
-## Where it is
+This page is generated: `IKIGAI_WRITE_DOCS=1 cargo test -p ikigai-tui control_page`.
+
+## Path
 
 `$IKIGAI_RUNTIME_DIR/ikigai-<pid>.sock` if that variable is set, else `$XDG_RUNTIME_DIR/ikigai/ikigai-<pid>.sock`, else
-`~/.local/state/ikigai/run/ikigai-<pid>.sock`. The file is for its owner alone (0600), and so is a directory that ikigai
-makes (0700); whoever connects as another user is not heard. What a dead process has left is removed by the next one. A directory that is a
-link, belongs to another user, or can be written or replaced by other users is refused, by `ikigai ctl` too.
+`~/.local/state/ikigai/run/ikigai-<pid>.sock`. Only the owner can use the socket (mode 0600) and the directories that ikigai creates
+(0700); connections of other users are refused. The next ikigai removes sockets of dead processes. ikigai and `ikigai ctl` refuse a directory that is a
+link, belongs to another user, or can be written or replaced by other users.
 
-`ikigai --headless [--size 100x50]` has no terminal and reads no input. When it is ready it prints the path of its socket
-on one line. SIGINT, SIGTERM and SIGHUP end it as leaving does, within two seconds, and a second signal at once: turns are stored as interrupted, leases are given back, the
-socket is removed. With `--until-idle` it ends as soon as no agent works.
+`ikigai --headless [--size 100x50]` needs no terminal and reads no input. When it is ready it prints the path of its socket. SIGINT, SIGTERM and
+SIGHUP end it within two seconds, a second signal at once: running turns are stored as interrupted, agents are released, and the socket is
+removed. With `--until-idle` it exits when all agents are idle.
 
 ## A session in ten lines
 
@@ -43,20 +43,17 @@ ikigai ctl read_token_cache
 kill $pid
 ```
 
-`ikigai ctl` finds the one ikigai that runs, or takes `--pid` or `--socket`. It prints the answer as JSON, errors on
-standard error. Exit codes: 0 done · 1 refused, or `wait_idle` was not idle in time · 2 bad arguments · 4 no ikigai, or
-several. Its verbs are the requests below; `ikigai ctl --help` lists them.
+`ikigai ctl` finds the running ikigai; if several run, choose one with `--pid` or `--socket`. It prints the answer as JSON, and errors to stderr. Exit
+codes: 0 success · 1 refused, or timeout of `wait_idle` · 2 invalid arguments · 4 no ikigai, or several. Its commands are the requests below.
 
 ## Requests
 
-One line of JSON is one request; one line comes back, and the connection is closed. A request has at most 1 MiB and 10
-seconds to come; there may be 256 clients at once. What is no request, or cannot be done, is answered with
-`{\"error\":\"…\"}`. Fields that are not known are ignored. An agent is named by its name, its id, or the beginning of its id;
-without a name, the one on the screen is meant.
+A request is one line of JSON. The answer is one line; then the connection is closed. A request may have 1 MiB and take 10 seconds; 256 clients may
+be connected. Errors are answered with `{\"error\":\"…\"}`. Unknown fields are ignored. An agent is given by its name, its id, or the beginning of
+its id; the default is the agent on the screen.
 
-Requests are carried out one after the other, between two steps of the screen. `send_keys`, `submit`, `approve` and
-`interrupt` are answered when the agent has heard what it was told (a command that is carried out at once is done by then),
-or after a second: so the next request sees what they did, and `wait_idle` counts them as work.
+Requests are executed one after the other. `send_keys`, `submit`, `approve` and `interrupt` are answered when the agent has received them (commands
+without a turn are then done), or after one second. So the next request sees their effect, and `wait_idle` waits for them.
 ";
 
 /// Documentation of one request: purpose, request and answers.
@@ -87,15 +84,13 @@ pub fn page() -> String {
 }
 
 const AFTER: &str = "
-## Two programs and one agent
+## Two processes and one agent
 
-One process holds an agent; others look on. What is typed for it on another screen, or said with `ikigai run`, goes to
-its holder as `submit`, and as mail if the holder does not answer; the second one says which. `/take` asks the holder to
-`release` it.
+One process owns an agent; others watch it. A message that is typed on another screen, or sent with `ikigai run`, goes to the owner as
+`submit`, or as mail if the owner does not answer; the sender sees which. `/take` asks the owner to `release` the agent.
 
-`b` at the question whether to leave, and a terminal that is gone (`on_hangup = \"background\"`, the default), start
-`ikigai --headless --until-idle` on the same store. Turns are stored as stopped and gone on with there. The next `ikigai`
-on a terminal asks it to `release` everything and goes on with it.
+If you quit with `b`, or the terminal closes (`on_hangup = \"background\"`, the default), `ikigai --headless --until-idle` starts on the same
+database and continues the interrupted turns. The next `ikigai` on a terminal asks it to `release` its agents and continues them.
 ";
 
 /// An agent of the examples.
@@ -110,23 +105,23 @@ fn said(said: ControlOutput) -> Vec<ControlAnswer> {
 fn of_the_screen() -> Vec<RequestDoc> {
     vec![
         RequestDoc {
-            about: "What a terminal would show: every row, its text in spans of one style (`fg bold dim reverse underline \
-                    italic`, those that hold; `fg` is the number of a colour), and the cursor.",
+            about: "The screen: every line, with its text in spans of one style (`fg bold dim reverse underline italic`, \
+                    false ones omitted; `fg` is the number of a colour), and the cursor.",
             request: ControlRequest::ReadFramebuffer,
             answers: said(ControlOutput::Framebuffer(framebuffer())),
         },
         RequestDoc {
-            about: "Types keys, as a terminal sends them. `\\r \\n \\t \\\\ \\xNN` are unescaped; any other backslash is \
-                    itself. At most 16,384 keys; more is pasted (`\\x1b[200~ … \\x1b[201~`).",
+            about: "Types keys, as a terminal sends them. Escapes: `\\r \\n \\t \\\\ \\xNN`; any other backslash is literal. \
+                    At most 16,384 keys; paste longer texts (`\\x1b[200~ … \\x1b[201~`).",
             request: ControlRequest::SendKeys {
                 keys: "what is 2 + 2\\r".to_owned(),
             },
             answers: vec![ControlAnswer::OK],
         },
         RequestDoc {
-            about: "Waits until the agent on the screen, and those that it started, have nothing to do; at once if that is \
-                    so. While a question is open, of the agent or of one that it started, the answer is `\"asks\":true`, \
-                    though other calls run, as soon as the question takes keys. At most an hour; a minute if no time is given.",
+            about: "Waits until the agent on the screen and its descendants are idle. If one of them needs approval, the \
+                    answer is `\"asks\":true`, even if other calls still run. The timeout is at most an hour; default: a \
+                    minute.",
             request: ControlRequest::WaitIdle { timeout_ms: 5000 },
             answers: vec![
                 ControlAnswer::Said(ControlOutput::Idle { asks: false }),
@@ -135,9 +130,9 @@ fn of_the_screen() -> Vec<RequestDoc> {
             ],
         },
         RequestDoc {
-            about: "What fills the window of the agent on the screen, in tokens: `total_tokens` are the turns in the window \
-                    (0 after `/clear`), `fixed_tokens` system prompt, pins and tools beside them, `context_start_index` how \
-                    many turns came before and are not sent.",
+            about: "Use of the context window by the agent on the screen, in tokens: `total_tokens` of the turns in the \
+                    window (0 after `/clear`), `fixed_tokens` of system prompt, pins and tools. `context_start_index` is the \
+                    number of earlier turns that are not sent.",
             request: ControlRequest::ReadTokenCache,
             answers: vec![ControlAnswer::TokenCache(TokenCache {
                 total_tokens: 180,
@@ -164,11 +159,11 @@ fn of_agents() -> Vec<RequestDoc> {
     let agent = || Some(NAME.to_owned());
     vec![
         RequestDoc {
-            about: "Says something to an agent, or has a command carried out, as if it had been typed for it.
+            about: "Sends a message or command to an agent, as if you typed it there.
 
-The answer is `ok` once the line is stored, queued or carried out. A line that is not is answered with
-`{\"type\":\"pending\",\"reason\":\"store is away: …\"}`: it is kept, shown above the input, and stored once when the store is back. A
-command that could not be stored, or a message that names a missing file, is an error, and its text is back in the input.",
+The answer is `ok` when the line is stored, queued or executed. While the store is away the answer to a message is
+`{\"type\":\"pending\",\"reason\":\"store is away: …\"}`: it is kept, shown above the input, and stored when the store is back. A command
+that cannot be stored, or a message that names a missing file, is an error, and its text returns to the input.",
             request: ControlRequest::Submit {
                 text: "add tests".to_owned(),
                 agent: agent(),
@@ -176,8 +171,8 @@ command that could not be stored, or a message that names a missing file, is an 
             answers: vec![ControlAnswer::OK],
         },
         RequestDoc {
-            about: "All agents that are not reaped, parents before their children, who holds them, and what they ask. Of a \
-                    question `shown`, `workdir` and `preview` (the diff of an edit) are whole; control, bidirectional and \
+            about: "All agents except reaped ones, parents before children, with their owners and approval questions. \
+                    `shown`, `workdir` and `preview` (the diff of an edit) are complete; control, bidirectional and \
                     invisible characters are spelled out (`␍`, `⟨U+202E⟩`). `call` is the hash of the exact call: the first \
                     16 hexadecimal digits of the SHA-256 of tool, arguments as the model wrote them, working directory and \
                     `pattern`, each followed by a zero byte.",
@@ -187,9 +182,8 @@ command that could not be stored, or a message that names a missing file, is an 
             }),
         },
         RequestDoc {
-            about: "The rows of an agent's log from its first on, or those after row `after`, one a line as `ikigai log \
-                    --json` prints them. With `follow` the connection stays open and rows come as they are stored, until the \
-                    client closes it.",
+            about: "The events of an agent, all or those after number `after`, one per line as `ikigai log --json` prints \
+                    them. With `follow` the connection stays open and sends new events until the client closes it.",
             request: ControlRequest::Events {
                 agent: agent(),
                 after: Some(41),
@@ -198,10 +192,10 @@ command that could not be stored, or a message that names a missing file, is an 
             answers: Vec::new(),
         },
         RequestDoc {
-            about: "Answers a question: `once`, `always` (with `pattern`, or the one that was proposed) or `no` (with a \
-                    `reason` for the model). `once` and `always` must give the `call` of the question as `agents` tells it, \
-                    and are refused if no open question has it; `no` without a `call` answers the first question of the \
-                    agent, or of the agent that asks. It counts at once, whatever was typed before.",
+            about: "Answers an approval question: `once`, `always` (with `pattern`, else the proposed one) or `no` (with a \
+                    `reason` for the model). `once` and `always` need the `call` of an open question, as `agents` lists \
+                    it; `no` without a `call` answers the first question of the agent, or of the agent that asks. It takes \
+                    effect at once.",
             request: ControlRequest::Approve {
                 answer: ApprovalWord::Once,
                 agent: agent(),
@@ -212,13 +206,13 @@ command that could not be stored, or a message that names a missing file, is an 
             answers: vec![ControlAnswer::OK],
         },
         RequestDoc {
-            about: "Interrupts an agent, as Esc does.",
+            about: "Interrupts an agent, like Esc.",
             request: ControlRequest::Interrupt { agent: agent() },
             answers: vec![ControlAnswer::OK],
         },
         RequestDoc {
-            about: "Lets go of an agent, or of all if none is named, so that another process can take it. A turn is stored \
-                    as interrupted; `worked` says whether there was one.",
+            about: "Releases an agent, or all of them, so that another process can take over. A running turn is stored as \
+                    interrupted; `worked` says whether there was one.",
             request: ControlRequest::Release { agent: agent() },
             answers: said(ControlOutput::Released {
                 agents: vec![Released {
@@ -228,7 +222,7 @@ command that could not be stored, or a message that names a missing file, is an 
             }),
         },
         RequestDoc {
-            about: "Who answers: `mode` is `screen`, `headless`, or `background` for one that ends by itself.",
+            about: "Version and process. `mode` is `screen`, `headless`, or `background` (exits by itself).",
             request: ControlRequest::Version,
             answers: said(ControlOutput::Version(Version {
                 version: "0.1.0".to_owned(),
