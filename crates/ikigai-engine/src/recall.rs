@@ -1,13 +1,13 @@
 //! Lookup of facts in the log that a call needs, along the agent's path.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ikigai_core::data::{self, ToolResultData};
 use ikigai_core::view::Entry;
 use ikigai_core::{AgentId, Direction, Kind, Micros, PageQuery, RowRef, Seq, Span};
 use ikigai_store::{Agent, AgentRecord, StoreError};
 use ikigai_tools::builtin::list;
-use ikigai_tools::{Given, Need, Stale};
+use ikigai_tools::{Given, Need, ReadFile, Stale};
 
 use crate::figures::since;
 use crate::{EngineError, EngineReader};
@@ -17,6 +17,9 @@ const LOOK_BACK_ROWS: usize = 4096;
 
 /// Rows read per query.
 const PAGE_ROWS: usize = 512;
+
+/// Most files that are compared before and after a command.
+const MOST_READ_FILES: usize = 64;
 
 /// Newest rows read per agent, and agents searched, for the writer of a file.
 const OTHERS_ROWS: usize = 256;
@@ -34,6 +37,7 @@ pub(crate) async fn given(
             Need::File(path) => {
                 given.file = newest_result(engine, agent, |result| hash_in(result, path)).await?;
             }
+            Need::ReadFiles => given.read_files = read_files(agent),
             Need::List => given.list = newest_result(engine, agent, list_in).await?,
             Need::Blob(hash) => {
                 given.blob = match hash.parse() {
@@ -44,6 +48,27 @@ pub(crate) async fn given(
         }
     }
     Ok(given)
+}
+
+/// Returns the files in results that the agent's requests can hold, newest first.
+fn read_files(agent: &Agent) -> Vec<ReadFile> {
+    let mut files: Vec<ReadFile> = Vec::new();
+    let results = agent.view.entries().iter().rev().filter_map(result_of);
+    for touched in results.filter_map(|result| result.files) {
+        for file in touched.into_iter().rev() {
+            let (Some(path), Some(hash)) = (file.path, file.hash) else {
+                continue;
+            };
+            let path = PathBuf::from(path);
+            if !files.iter().any(|known| known.path == path) {
+                files.push(ReadFile { path, hash });
+            }
+            if files.len() >= MOST_READ_FILES {
+                return files;
+            }
+        }
+    }
+    files
 }
 
 /// Returns the first result of `find` on the path's tool results, newest first.

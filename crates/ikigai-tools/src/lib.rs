@@ -19,9 +19,11 @@ pub mod process;
 pub mod protected_paths;
 pub mod sandbox;
 pub mod schedule;
+mod temporary_directory;
 pub mod toolbox;
 mod web;
 
+use std::ffi::OsString;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -36,6 +38,7 @@ pub use arguments::BadArguments;
 pub use external::Broken;
 pub use output::{CallEnding, Output, Stale};
 pub use schedule::{Paths, Touches};
+pub use temporary_directory::TemporaryDirectory;
 
 /// Future that a tool returns.
 pub type ToolFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -117,6 +120,17 @@ pub enum Need {
     List,
     /// Content of a blob, by its hash in hexadecimal.
     Blob(String),
+    /// Files that the agent has read or written, newest first.
+    ReadFiles,
+}
+
+/// File that the agent has read or written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadFile {
+    /// Its path.
+    pub path: PathBuf,
+    /// Hash of the content that the agent knows, in hexadecimal.
+    pub hash: String,
 }
 
 /// Answers to [`Need`]s.
@@ -128,6 +142,8 @@ pub struct Given {
     pub list: Option<String>,
     /// Content of the blob; none if there is no such blob.
     pub blob: Option<Vec<u8>>,
+    /// Files that the agent knows, each once.
+    pub read_files: Vec<ReadFile>,
 }
 
 /// Way of running a call.
@@ -157,6 +173,19 @@ pub struct CallContext {
     pub cookie: String,
     /// Restrictions of its processes.
     pub confinement: Confinement,
+    /// Directory for temporary files of its processes; none for calls that may not write.
+    pub temporary: Option<Arc<TemporaryDirectory>>,
+}
+
+impl CallContext {
+    /// Sets `TMPDIR` to the directory for temporary files, if there is one.
+    pub(crate) fn set_temporary(&self, variables: &mut Vec<(OsString, OsString)>) {
+        let temporary = self.temporary.as_ref();
+        if let Some(path) = temporary.and_then(|temporary| temporary.path()) {
+            variables.retain(|(name, _)| name != "TMPDIR");
+            variables.push(("TMPDIR".into(), path.into()));
+        }
+    }
 }
 
 /// Environment variable that marks the processes of a call.

@@ -304,6 +304,7 @@ impl ToolRound<'_> {
                 UiEvent::Output { call: at, text }
             }),
             cookie: cookie_of(run),
+            temporary: (freedom != Freedom::Reading).then(|| self.worker.temporary.clone()),
             confinement,
         };
         let task = round

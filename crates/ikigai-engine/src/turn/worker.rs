@@ -1,10 +1,13 @@
 //! One agent at work: its ledger, and state that lives between its turns.
 
+use std::sync::Arc;
+
 use ikigai_core::data::Cause;
 use ikigai_core::settings::{Approve, ModelChoice};
 use ikigai_core::spelling::spell_out;
 use ikigai_core::{AgentId, Row, RowRef, Settings};
 use ikigai_store::{Agent, AgentRecord};
+use ikigai_tools::TemporaryDirectory;
 use ikigai_tools::output::{MOST_SENT_BYTES, OutputLimit};
 use ikigai_tools::permission::Decision;
 
@@ -39,6 +42,8 @@ pub struct Worker {
     pub(crate) unsettled: bool,
     /// Stop that ended that turn, because the store did not come back.
     pub(crate) gave_up: Option<Cause>,
+    /// Directory for temporary files of its commands; removed with it.
+    pub(crate) temporary: Arc<TemporaryDirectory>,
 }
 
 impl Worker {
@@ -54,6 +59,7 @@ impl Worker {
             stopped: None,
             unsettled: false,
             gave_up: None,
+            temporary: Arc::default(),
         }
     }
 

@@ -233,3 +233,15 @@ fn words(text: &str) -> Vec<String> {
         .map(str::to_owned)
         .collect()
 }
+
+/// Returns the output of a command without the remarks below it, such as `[exit 0, 0.1 s]`.
+fn printed(result: &str) -> &str {
+    let mut output = result.trim_end();
+    loop {
+        let (rest, last) = output.rsplit_once('\n').unwrap_or(("", output));
+        if !(last.starts_with('[') && last.ends_with(']')) {
+            return output;
+        }
+        output = rest.trim_end();
+    }
+}

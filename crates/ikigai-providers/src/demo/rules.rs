@@ -510,7 +510,8 @@ fn run_a_command(ask: &Ask) -> Vec<DemoStep> {
     if ask.round == 0 {
         return vec![call("bash", &json!({ "command": ask.command() }))];
     }
-    vec![say(format!("It printed:\n{}", ask.last_result()))]
+    let output = super::printed(ask.last_result());
+    vec![say(format!("It printed:\n{output}"))]
 }
 
 /// Reads all named files in parallel.

@@ -1,5 +1,8 @@
 //! `bash`: runs a command line.
 
+mod sandbox_hint;
+mod watched_files;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,10 +21,12 @@ use crate::process::{
     self, Cause, ChildEnvironment, Ended, Errors, Job, OutputListeners, describe_exit,
     describe_left_behind,
 };
+use crate::sandbox::Force;
 use crate::{
-    BadArguments, CallContext, CallEnding, Output, Place, Prepared, Preview, Run, Tool, Touches,
-    arguments, paths,
+    BadArguments, CallContext, CallEnding, Confinement, Need, Output, Place, Prepared, Preview,
+    Run, Tool, Touches, arguments, paths, sandbox,
 };
+use watched_files::WatchedFiles;
 
 /// Name of the tool.
 pub(super) const NAME: &str = "bash";
@@ -54,11 +59,11 @@ pub struct Bash {
 struct BashArguments {
     /// The command line, as bash reads it.
     command: String,
-    /// Timeout in seconds; 120 if not given, at most 3600.
+    /// Timeout in seconds: 120 by default, at most 3600.
     #[serde(default)]
     #[schemars(range(min = 1, max = 3600))]
     timeout: Option<u64>,
-    /// Directory to run in; the working directory if not given.
+    /// Directory to run in instead of the working directory.
     #[serde(default)]
     workdir: Option<String>,
     /// Run outside the sandbox; the user is asked first. Give a `reason`.
@@ -146,10 +151,13 @@ impl Tool for Bash {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),
-            description: "Runs a command line in bash and returns what it writes to standard \
-                          output and standard error. There is no terminal and nothing to read \
-                          from. When the command ends, everything that it started is ended too."
-                .to_owned(),
+            description:
+                "Runs a command line in bash; returns standard output and error together, \
+                          the exit status and the duration. There is no terminal, no input, and \
+                          no editor: give commit messages with -m. When the command ends or times \
+                          out, everything that it started is ended too. $TMPDIR is your own \
+                          directory for temporary files."
+                    .to_owned(),
             parameters: arguments::schema_of::<BashArguments>(),
             facts: FACTS,
         }
@@ -187,7 +195,7 @@ impl Tool for Bash {
             subject,
             preview: Some(preview(workdir.clone(), unconfined.clone())),
             deadline,
-            needs: Vec::new(),
+            needs: vec![Need::ReadFiles],
             unconfined,
             run: Run::Async(Box::new(move |context| {
                 Box::pin(async move {
@@ -245,9 +253,29 @@ async fn carry_out(
         return Output::failed(reason);
     }
     let mut variables = environment.variables();
-    if context.confinement.is_reading() {
+    let is_reading = context.confinement.is_reading();
+    if is_reading {
         process::restrict_git(&mut variables);
     }
+    let mut remarks = Vec::new();
+    context.set_temporary(&mut variables);
+    if let Some(temporary) = &context.temporary
+        && temporary.announce()
+        && let Some(path) = temporary.path()
+    {
+        remarks.push(format!(
+            "TMPDIR is {}: yours alone, removed when ikigai ends",
+            path.display()
+        ));
+    }
+    let read_files = context.given.read_files;
+    let watched = if is_reading || read_files.is_empty() {
+        None
+    } else {
+        let record = move || WatchedFiles::record(read_files);
+        tokio::task::spawn_blocking(record).await.ok()
+    };
+    let confinement = context.confinement.clone();
     let job = Job {
         program: OsString::from(process::shell()),
         arguments: vec!["-c".into(), "--".into(), command.into()],
@@ -265,51 +293,92 @@ async fn carry_out(
         output: context.output,
     };
     let begun = tokio::time::Instant::now();
-    match process::run_with(job, &context.stop, listeners).await {
-        Ok(ended) => output(ended, deadline, begun.elapsed()),
-        Err(error) => Output::failed(error.to_string()),
+    let ended = match process::run_with(job, &context.stop, listeners).await {
+        Ok(ended) => ended,
+        Err(error) => return Output::failed(error.to_string()),
+    };
+    let taken = begun.elapsed();
+    if let Some(watched) = watched {
+        let place = context.place;
+        let describe = move || watched.describe_changes(&place);
+        remarks.extend(tokio::task::spawn_blocking(describe).await.ok().flatten());
+    }
+    let times = CommandTimes { deadline, taken };
+    output(ended, &times, &confinement, remarks)
+}
+
+/// Timeout and duration of a command.
+struct CommandTimes {
+    deadline: Duration,
+    taken: Duration,
+}
+
+impl CommandTimes {
+    /// Formats the duration: `0.3 s`, `12 s`, `3 min 20 s`.
+    fn duration(&self) -> String {
+        let seconds = self.taken.as_secs();
+        match seconds {
+            0..10 => format!("{:.1} s", self.taken.as_secs_f64()),
+            10..120 => format!("{seconds} s"),
+            _ => format!("{} min {} s", seconds / 60, seconds % 60),
+        }
+    }
+
+    fn stopped(&self) -> String {
+        format!("stopped after {} s", self.deadline.as_secs())
     }
 }
 
 /// Builds the result for the model and the screen.
-fn output(ended: Ended, deadline: Duration, taken: Duration) -> Output {
+fn output(
+    ended: Ended,
+    times: &CommandTimes,
+    confinement: &Confinement,
+    others: Vec<String>,
+) -> Output {
     let lines = count_lines(&ended.output);
     let (verdict, success, ending) = match ended.cause {
         Cause::Exited(status) => (describe_exit(status), status.success(), CallEnding::Ran),
         // The engine's timer can fire first; it is the same deadline.
-        Cause::Deadline => (stopped_after(deadline), false, CallEnding::Stopped),
-        Cause::Stopped if taken >= deadline => {
-            (stopped_after(deadline), false, CallEnding::Stopped)
+        Cause::Deadline => (times.stopped(), false, CallEnding::Stopped),
+        Cause::Stopped if times.taken >= times.deadline => {
+            (times.stopped(), false, CallEnding::Stopped)
         }
         Cause::Stopped => ("stopped".to_owned(), false, CallEnding::Stopped),
     };
     let mut remarks = Vec::new();
     remarks.extend(describe_left_behind(ended.left_behind));
     remarks.extend(ended.warning);
-    if !success {
-        remarks.push(verdict.clone());
+    let only_line = only_line(&ended.output).filter(|_| success && remarks.is_empty());
+    if !success && !matches!(sandbox::in_force(), Force::None(_)) {
+        remarks.extend(sandbox_hint::hint(&ended.output, confinement));
     }
+    remarks.extend(others);
+    remarks.push(match ending {
+        CallEnding::Ran => format!("{verdict}, {}", times.duration()),
+        CallEnding::Stopped if times.taken >= times.deadline => {
+            format!("{verdict}; `timeout` sets another limit, up to {MOST_SECONDS} s")
+        }
+        CallEnding::Stopped => format!("{verdict} after {}", times.duration()),
+    });
 
-    let only_line = only_line(&ended.output).filter(|_| remarks.is_empty());
     let shown = only_line.unwrap_or_else(|| match lines {
         0 => verdict,
         1 => format!("{verdict} · 1 line"),
         n => format!("{verdict} · {n} lines"),
     });
     let mut body = ended.output;
-    if !body.is_empty() && !body.ends_with(b"\n") && !remarks.is_empty() {
+    if !body.is_empty() && !body.ends_with(b"\n") {
         body.push(b'\n');
     }
-    body.extend_from_slice(remarks.join("\n").as_bytes());
+    for remark in remarks {
+        body.extend_from_slice(format!("[{remark}]\n").as_bytes());
+    }
     Output {
         success,
         ending,
         ..Output::done(body, shown)
     }
-}
-
-fn stopped_after(deadline: Duration) -> String {
-    format!("stopped after {} s", deadline.as_secs())
 }
 
 fn count_lines(output: &[u8]) -> usize {

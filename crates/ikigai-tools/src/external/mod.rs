@@ -107,11 +107,13 @@ async fn carry_out(
     environment: ChildEnvironment,
     context: CallContext,
 ) -> Output {
+    let mut variables = environment.variables();
+    context.set_temporary(&mut variables);
     let job = Job {
         program: path.into(),
         arguments: Vec::new(),
         workdir,
-        variables: environment.variables(),
+        variables,
         input: Some(input.into_bytes()),
         errors: Errors::Apart,
         most_bytes: MOST_KEPT_BYTES,

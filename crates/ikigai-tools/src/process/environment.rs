@@ -4,12 +4,16 @@ use std::ffi::{OsStr, OsString};
 
 /// Variables set for every child.
 ///
-/// A child has no terminal, so no program may draw on one, page its output or prompt there.
+/// A child has no terminal, so no program may draw on one, page its output, prompt or edit there.
 const SET: &[(&str, &str)] = &[
+    ("AGENT", "ikigai"),
+    ("EDITOR", "true"),
+    ("GIT_EDITOR", "true"),
     ("GIT_PAGER", "cat"),
     ("GIT_TERMINAL_PROMPT", "0"),
     ("PAGER", "cat"),
     ("TERM", "dumb"),
+    ("VISUAL", "true"),
 ];
 
 /// Words that mark a secret anywhere in a variable's name.

@@ -78,6 +78,7 @@ impl Desk {
             output: Arc::new(|_| {}),
             cookie: String::new(),
             confinement: Confinement::None,
+            temporary: None,
         })
     }
 

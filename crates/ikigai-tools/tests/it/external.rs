@@ -130,6 +130,7 @@ impl Machine {
             progress: Arc::new(|_| {}),
             output: Arc::new(|_| {}),
             cookie: cookie.clone(),
+            temporary: None,
             confinement: Confinement::Sandbox {
                 write: vec![self.path("project")],
                 network: false,

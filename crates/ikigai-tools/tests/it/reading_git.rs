@@ -75,6 +75,7 @@ async fn bash(command: &str, workdir: &Path, confinement: Confinement) -> String
         output: Arc::new(|_| {}),
         cookie: unique("reading-git"),
         confinement,
+        temporary: None,
     };
     let Run::Async(run) = prepared.run else {
         panic!("bash does not block");
@@ -137,5 +138,5 @@ async fn a_line_sees_nothing_else_of_it() {
     )
     .await;
 
-    assert!(output.ends_with("ls\n0\n"), "{output}");
+    assert!(output.contains("ls\n0\n[exit 0, "), "{output}");
 }

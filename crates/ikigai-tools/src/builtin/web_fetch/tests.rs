@@ -22,6 +22,7 @@ fn context(stop: CancellationToken) -> CallContext {
         output: Arc::new(|_| {}),
         cookie: String::new(),
         confinement: Confinement::None,
+        temporary: None,
     }
 }
 

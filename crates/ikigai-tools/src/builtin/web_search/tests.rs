@@ -30,6 +30,7 @@ async fn searched(server: &Server, arguments: &str, stop: CancellationToken) -> 
         output: Arc::new(|_| {}),
         cookie: String::new(),
         confinement: Confinement::None,
+        temporary: None,
     })
     .await
 }

@@ -8,7 +8,10 @@ fn selected(environment: &ChildEnvironment, all: &[(&str, &str)]) -> Vec<String>
         )
         .into_iter()
         .map(|(name, value)| format!("{}={}", name.display(), value.display()))
-        .filter(|line| !line.starts_with("GIT_") && !line.starts_with("PAGER="))
+        .filter(|line| {
+            let (name, _) = line.split_once('=').unwrap();
+            name == "TERM" || SET.iter().all(|(set, _)| *set != name)
+        })
         .collect()
 }
 

@@ -1,0 +1,79 @@
+//! Line about the sandbox in the result of a command that failed.
+
+use std::path::PathBuf;
+
+use crate::Confinement;
+
+/// Bytes at the end of an output that are searched for signs of the sandbox.
+const SEARCHED_BYTES: usize = 16 * 1024;
+
+/// Texts of programs that were refused a file or a system call.
+const REFUSED: &[&str] = &[
+    "permission denied",
+    "operation not permitted",
+    "read-only file system",
+];
+
+/// Names of the same errors, as Node and others print them.
+const REFUSED_CODES: &[&str] = &["EACCES", "EPERM", "EROFS"];
+
+/// Texts of programs that found no network.
+const UNREACHABLE: &[&str] = &[
+    "could not resolve host",
+    "could not resolve proxy",
+    "couldn't resolve host",
+    "name or service not known",
+    "temporary failure in name resolution",
+    "temporary failure resolving",
+    "failed to lookup address",
+    "network is unreachable",
+    "address family not supported",
+    "dns error",
+    "no such host",
+];
+
+/// Names of the same errors.
+const UNREACHABLE_CODES: &[&str] = &["EAI_AGAIN", "ENOTFOUND", "ENETUNREACH"];
+
+/// Returns a line for the model if the sandbox is a likely cause of a failure.
+pub(super) fn hint(output: &[u8], confinement: &Confinement) -> Option<String> {
+    let Confinement::Sandbox { write, network, .. } = confinement else {
+        return None;
+    };
+    let start = output.len().saturating_sub(SEARCHED_BYTES);
+    let end = String::from_utf8_lossy(&output[start..]);
+    let lower = end.to_ascii_lowercase();
+    let has = |texts: &[&str], codes: &[&str]| {
+        texts.iter().any(|text| lower.contains(text)) || codes.iter().any(|code| end.contains(code))
+    };
+    if !network && has(UNREACHABLE, UNREACHABLE_CODES) {
+        return Some(
+            "probably the sandbox: commands have no network. Use what is on this machine, or call \
+             again with `unconfined` and a `reason`"
+                .to_owned(),
+        );
+    }
+    if !has(REFUSED, REFUSED_CODES) {
+        return None;
+    }
+    if write.is_empty() {
+        return Some(
+            "probably the sandbox: this line was taken for one that only reads, so it can write \
+             nothing"
+                .to_owned(),
+        );
+    }
+    Some(format!(
+        "probably the sandbox: commands can write only in {}, and not read credentials. Use \
+         another path, or call again with `unconfined` and a `reason`",
+        list(write)
+    ))
+}
+
+fn list(directories: &[PathBuf]) -> String {
+    let names = directories.iter().map(|path| path.display().to_string());
+    names.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+use std::path::Path;
+use std::sync::Arc;
+
+use super::hint;
+use crate::{Confinement, sandbox};
+
+#[test]
+fn a_failure_is_explained_if_the_sandbox_is_a_likely_cause() {
+    let working = |network| sandbox::usual(Path::new("/home/me/project"), network, Arc::from([]));
+    let reading = sandbox::reading(Arc::from([]));
+    let table = [
+        (
+            "touch: cannot touch '/usr/x': Permission denied",
+            working(false),
+            Some("can write only in /dev/shm, /home/me/project, /tmp, /var/tmp"),
+        ),
+        (
+            "Error: EACCES: open '/usr/x'",
+            working(true),
+            Some("can write only in"),
+        ),
+        (
+            "socket: Operation not permitted",
+            working(true),
+            Some("call again with `unconfined` and a `reason`"),
+        ),
+        (
+            "curl: (6) Could not resolve host: example.org",
+            working(false),
+            Some("commands have no network"),
+        ),
+        (
+            "getaddrinfo EAI_AGAIN registry",
+            working(false),
+            Some("commands have no network"),
+        ),
+        (
+            "curl: (6) Could not resolve host: example.org",
+            working(true),
+            None,
+        ),
+        (
+            "sed: couldn't open temporary file: Permission denied",
+            reading,
+            Some("it can write nothing"),
+        ),
+        ("assertion failed: left == right", working(false), None),
+        (
+            "touch: cannot touch '/usr/x': Permission denied",
+            Confinement::None,
+            None,
+        ),
+    ];
+
+    for (output, confinement, expected) in table {
+        let line = hint(output.as_bytes(), &confinement);
+        match (&line, expected) {
+            (Some(line), Some(expected)) => assert!(line.contains(expected), "{line}"),
+            _ => assert_eq!(line.as_deref(), expected, "{output}"),
+        }
+    }
+}
+
+#[test]
+fn only_the_end_of_a_long_output_counts() {
+    let confinement = sandbox::usual(Path::new("/w"), false, Arc::from([]));
+    let mut output = b"Permission denied\n".to_vec();
+    output.extend(vec![b'x'; 20_000]);
+
+    assert_eq!(hint(&output, &confinement), None);
+}
