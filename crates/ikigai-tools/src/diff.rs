@@ -15,6 +15,9 @@ const MOST_LINES: usize = 200;
 /// Row of a diff below a last line that has no newline.
 const NO_NEWLINE: &str = "\\ no newline at end of file";
 
+/// Most ranges of changed lines that are named.
+const MOST_RANGES: usize = 10;
+
 /// Most bytes of a line in a short diff.
 const MOST_LINE_BYTES: usize = 500;
 
@@ -32,6 +35,10 @@ pub(crate) struct Diff {
     pub(crate) added: usize,
     /// Number of removed lines.
     pub(crate) removed: usize,
+    /// First and last changed lines of the new content, from 1, in order.
+    ///
+    /// Lines that were only removed count as the line that follows them.
+    ranges: Vec<(usize, usize)>,
 }
 
 /// Returns all removed and added lines exactly: nothing is cut or replaced by symbols.
@@ -91,6 +98,7 @@ impl Diff {
                 ),
                 added: came,
                 removed: went,
+                ranges: vec![(first, first + came.max(1) - 1)],
             };
         }
         let ending = ending(&old, &new);
@@ -100,6 +108,32 @@ impl Diff {
     /// Formats the counts: `+3 −1`.
     pub(crate) fn counts(&self) -> String {
         format!("+{} −{}", self.added, self.removed)
+    }
+
+    /// Formats the changed lines of the new content: `line 3`, `lines 3-5, 9`.
+    pub(crate) fn place(&self) -> String {
+        let ranges = self.ranges.iter().take(MOST_RANGES);
+        let ranges = ranges.map(|(first, last)| {
+            if first == last {
+                first.to_string()
+            } else {
+                format!("{first}-{last}")
+            }
+        });
+        let noun = match self.ranges.as_slice() {
+            [(first, last)] if first == last => "line",
+            _ => "lines",
+        };
+        let more = if self.ranges.len() > MOST_RANGES { ", …" } else { "" };
+        format!("{noun} {}{more}", ranges.collect::<Vec<_>>().join(", "))
+    }
+
+    /// Adds a changed line of the new content.
+    fn touch(&mut self, line: usize) {
+        match self.ranges.last_mut() {
+            Some((_, last)) if line <= *last + 1 => *last = line.max(*last),
+            _ => self.ranges.push((line, line)),
+        }
     }
 }
 
@@ -117,7 +151,9 @@ fn written(diff: &TextDiff<'_, '_, str>, ending: &str, cut: Cut) -> Diff {
         text: String::new(),
         added: 0,
         removed: 0,
+        ranges: Vec::new(),
     };
+    let mut next = 1;
     let mut shown = 0;
     let mut left_out = 0;
     let mut line = |result: &mut Diff, text: &str| {
@@ -131,18 +167,25 @@ fn written(diff: &TextDiff<'_, '_, str>, ending: &str, cut: Cut) -> Diff {
     };
     for hunk in diff.unified_diff().context_radius(3).iter_hunks() {
         line(&mut result, &hunk.header().to_string());
+        let first = hunk.iter_changes().find_map(|change| change.new_index());
+        next = first.map_or(next, |index| index + 1);
         for change in hunk.iter_changes() {
             let sign = match change.tag() {
                 similar::ChangeTag::Equal => ' ',
                 similar::ChangeTag::Delete => {
                     result.removed += 1;
+                    result.touch(next);
                     '-'
                 }
                 similar::ChangeTag::Insert => {
                     result.added += 1;
+                    result.touch(next);
                     '+'
                 }
             };
+            if change.new_index().is_some() {
+                next += 1;
+            }
             let text = change.value();
             let words = match cut {
                 Cut::Short => short(text, ending),

@@ -144,6 +144,7 @@ fn convert(value: Value, schema: &Value) -> Value {
             let items = items.into_iter();
             Value::Array(items.map(|item| convert(item, &schema["items"])).collect())
         }
+        (Some("array"), value) => Value::Array(vec![convert(value, &schema["items"])]),
         (_, value) => value,
     }
 }

@@ -19,8 +19,35 @@ use crate::{CallContext, Need, Output, Place, Prepared, Run, Stale, Touches, pat
 /// Long enough for a large file on a slow disk.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// Computes a file's new bytes from its present content, or refuses.
-pub(super) type EditFn = Arc<dyn Fn(&FileSnapshot) -> Result<Vec<u8>, ChangeRefusal> + Send + Sync>;
+/// Computes a file's new content from its present one, or refuses.
+pub(super) type EditFn =
+    Arc<dyn Fn(&FileSnapshot) -> Result<NewContent, ChangeRefusal> + Send + Sync>;
+
+/// New content of a file.
+pub(super) struct NewContent {
+    pub(super) bytes: Vec<u8>,
+    /// False if the content differs from the texts in the call, so that the result shows it.
+    pub(super) is_exact: bool,
+}
+
+impl NewContent {
+    /// Creates content that is as the call says.
+    pub(super) fn exact(bytes: impl Into<Vec<u8>>) -> Self {
+        Self {
+            bytes: bytes.into(),
+            is_exact: true,
+        }
+    }
+}
+
+/// Part of a file that a call replaces.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// All of it, so the model must have read it.
+    Whole,
+    /// Texts that the call quotes.
+    Part,
+}
 
 /// Reason why a file is not changed.
 pub(super) enum ChangeRefusal {
@@ -34,6 +61,7 @@ pub(super) enum ChangeRefusal {
 pub(super) fn prepare(
     place: &Place,
     file_path: &str,
+    extent: Extent,
     change: EditFn,
 ) -> Result<Prepared, BadArguments> {
     let located = paths::locate(place, file_path)?;
@@ -45,16 +73,23 @@ pub(super) fn prepare(
         shown: crate::arguments::shown(&serde_json::json!({ "file_path": &name }).to_string()),
         pattern: directory_pattern(place, &path),
         subject: name,
-        preview: Some(preview(place.clone(), located.clone(), Arc::clone(&change))),
+        preview: Some(preview(
+            place.clone(),
+            located.clone(),
+            extent,
+            Arc::clone(&change),
+        )),
         deadline: DEADLINE,
         needs: vec![Need::File(path)],
         unconfined: None,
-        run: Run::Blocking(Box::new(move |context| run(context, &located, &change))),
+        run: Run::Blocking(Box::new(move |context| {
+            run(context, &located, extent, &change)
+        })),
     })
 }
 
 /// Makes a preview: the whole diff, or the output of a change that will fail.
-fn preview(place: Place, located: Located, change: EditFn) -> crate::Preview {
+fn preview(place: Place, located: Located, extent: Extent, change: EditFn) -> crate::Preview {
     Arc::new(move |given| {
         let Located { path, real } = &located;
         let name = paths::shown(&place, path);
@@ -67,6 +102,10 @@ fn preview(place: Place, located: Located, change: EditFn) -> crate::Preview {
             return Err(Box::new(output));
         }
         let new = change(&old).map_err(|refusal| refused(&name, real, refusal))?;
+        let new = new.bytes;
+        if extent == Extent::Whole && is_unread(&old, &new, given.file.as_deref()) {
+            return Err(Box::new(unread(&name)));
+        }
         Ok(match &old {
             FileSnapshot::Nothing => diff::whole(&[], &new),
             FileSnapshot::Whole { bytes, .. } => diff::whole(bytes, &new),
@@ -78,7 +117,7 @@ fn preview(place: Place, located: Located, change: EditFn) -> crate::Preview {
     })
 }
 
-fn run(context: &CallContext, located: &Located, change: &EditFn) -> Output {
+fn run(context: &CallContext, located: &Located, extent: Extent, change: &EditFn) -> Output {
     let place = &context.place;
     let Located { path, real } = located;
     let name = paths::shown(place, path);
@@ -96,6 +135,13 @@ fn run(context: &CallContext, located: &Located, change: &EditFn) -> Output {
         Ok(new) => new,
         Err(refusal) => return refused(&name, real, refusal),
     };
+    let NewContent {
+        bytes: new,
+        is_exact,
+    } = new;
+    if extent == Extent::Whole && is_unread(&old, &new, context.given.file.as_deref()) {
+        return unread(&name);
+    }
     if context.stop.is_cancelled() {
         return Output::stopped();
     }
@@ -108,7 +154,12 @@ fn run(context: &CallContext, located: &Located, change: &EditFn) -> Output {
         return output;
     }
     let diff = difference(&old, &new);
-    let mut output = told(&name, &old, &new, diff.as_ref());
+    let mut output = if let Some(diff) = &diff {
+        described(&name, &old, &new, diff, (extent, is_exact))
+    } else {
+        let text = format!("`{name}` is replaced by {}\n", count(&new));
+        Output::done(text, format!("{name}: replaced"))
+    };
     output.files = vec![TouchedFile {
         wrote: Some(!unchanged),
         added: diff.as_ref().map(|diff| diff.added as u64),
@@ -142,6 +193,24 @@ fn stale(name: &str, path: &Path, old: &FileSnapshot, known: Option<&str>) -> Op
     })
 }
 
+/// Returns true for an existing file that the agent has neither read nor written.
+///
+/// Nothing is lost if it is empty or stays as it is. Large files are not hashed, so that reading
+/// them leaves no trace.
+fn is_unread(old: &FileSnapshot, new: &[u8], known: Option<&str>) -> bool {
+    match old {
+        FileSnapshot::Whole { bytes, .. } => known.is_none() && !bytes.is_empty() && bytes != new,
+        FileSnapshot::Nothing | FileSnapshot::Large { .. } => false,
+    }
+}
+
+fn unread(name: &str) -> Output {
+    Output::failed(format!(
+        "`{name}` exists and you have not read it; read it first with file_read, then replace it or \
+         change it with file_edit"
+    ))
+}
+
 fn seen_now(located: &Located) -> Option<Stale> {
     let Ok(FileSnapshot::Whole { bytes, .. }) = files::find(&located.real) else {
         return None;
@@ -159,20 +228,25 @@ fn refused(name: &str, real: &Path, refusal: ChangeRefusal) -> Output {
     }
 }
 
-fn told(name: &str, old: &FileSnapshot, new: &[u8], diff: Option<&Diff>) -> Output {
-    let count = count(new);
-    let Some(diff) = diff else {
-        let text = format!("`{name}` is replaced by {count}\n");
-        return Output::done(text, format!("{name}: replaced"));
-    };
-    let counts = diff.counts();
+/// Describes a write; shows the diff only if the content differs from the texts in the call.
+fn described(
+    name: &str,
+    old: &FileSnapshot,
+    new: &[u8],
+    diff: &Diff,
+    (extent, is_exact): (Extent, bool),
+) -> Output {
+    let (count, counts) = (count(new), diff.counts());
     let shown = format!("{name}: {counts}\n{}", diff.text);
-    let body = match old {
-        // The model wrote all of it just now and need not read it again.
+    let mut body = match old {
         FileSnapshot::Nothing => format!("made `{name}`: {count}\n"),
         _ if diff.text.is_empty() => format!("`{name}` was like this before: {count}\n"),
-        _ => format!("wrote `{name}`: {count}, {counts} lines\n{}", diff.text),
+        _ if extent == Extent::Whole => format!("wrote `{name}`: {count}, {counts} lines\n"),
+        _ => format!("edited `{name}`: {}, {counts} lines\n", diff.place()),
     };
+    if !is_exact {
+        body.push_str(&diff.text);
+    }
     Output::done(body, shown.trim_end())
 }
 

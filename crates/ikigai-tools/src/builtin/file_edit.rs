@@ -1,12 +1,13 @@
-//! `file_edit`: replaces one text in a file.
+//! `file_edit`: replaces texts in a file, all or none.
 
 use std::sync::Arc;
 
 use ikigai_core::project::{ToolFacts, ToolSpec};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-use super::change::{self, ChangeRefusal};
+use super::change::{self, ChangeRefusal, Extent, NewContent};
 use super::text_suggestion;
 use crate::arguments::{self, Aliases, BadArguments, ToolArguments};
 use crate::files::{self, FileSnapshot};
@@ -28,12 +29,36 @@ struct FileEditArguments {
     file_path: String,
     /// The text to replace, exactly as it is in the file, without line numbers. It must occur once,
     /// unless `replace_all` is set. Empty: the file must be missing or empty.
-    old_string: String,
+    #[serde(default)]
+    old_string: Option<String>,
     /// The text to put in its place.
-    new_string: String,
+    #[serde(default)]
+    new_string: Option<String>,
     /// Replaces every occurrence; if not given, only one is allowed.
     #[serde(default)]
     replace_all: Option<bool>,
+    /// Several replacements in order instead of one; each sees the result of those before.
+    #[serde(default)]
+    edits: Option<Vec<Replacement>>,
+}
+
+/// Replacement of one text by another.
+#[derive(Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Replacement {
+    old_string: String,
+    new_string: String,
+    #[serde(default)]
+    replace_all: Option<bool>,
+}
+
+impl ToolArguments for Replacement {
+    const ALIASES: Aliases = &[
+        ("old_str", "old_string"),
+        ("old_text", "old_string"),
+        ("new_str", "new_string"),
+        ("new_text", "new_string"),
+    ];
 }
 
 impl ToolArguments for FileEditArguments {
@@ -46,7 +71,37 @@ impl ToolArguments for FileEditArguments {
         ("old_text", "old_string"),
         ("new_str", "new_string"),
         ("new_text", "new_string"),
+        ("replacements", "edits"),
     ];
+
+    fn convert(fields: &mut Map<String, Value>) -> Result<(), String> {
+        let Some(Value::Array(edits)) = fields.remove("edits") else {
+            return Ok(());
+        };
+        let edits = edits.into_iter().enumerate().map(|(index, mut edit)| {
+            check_file(&mut edit, fields).map_err(|reason| format!("edit {}: {reason}", index + 1))?;
+            let edit: Replacement = arguments::read_item(edit)
+                .map_err(|reason| format!("edit {}: {reason}", index + 1))?;
+            serde_json::to_value(edit).map_err(|error| error.to_string())
+        });
+        let edits: Vec<Value> = edits.collect::<Result<_, String>>()?;
+        fields.insert("edits".to_owned(), edits.into());
+        Ok(())
+    }
+}
+
+/// Removes the file of one edit, which must be the file of all.
+fn check_file(edit: &mut Value, fields: &Map<String, Value>) -> Result<(), String> {
+    let Value::Object(edit) = edit else {
+        return Ok(());
+    };
+    for name in ["file_path", "filePath", "path"] {
+        let file = edit.remove(name);
+        if file.is_some() && file.as_ref() != fields.get("file_path") {
+            return Err("all edits of a call change one file, that of `file_path`".to_owned());
+        }
+    }
+    Ok(())
 }
 
 pub(super) struct FileEdit;
@@ -55,9 +110,10 @@ impl Tool for FileEdit {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),
-            description: "Replaces an exact text in a file by another. Line endings of the file \
-                          are kept: write \\n. Refuses a file that somebody else changed since \
-                          you last read or wrote it."
+            description: "Replaces exact texts in a file: give `old_string` and `new_string`, or \
+                          `edits` for several at once, all or none. Line endings of the file are \
+                          kept: write \\n. Refuses a file that was changed since you last read or \
+                          wrote it. Returns the changed lines, which you need not read again."
                 .to_owned(),
             parameters: arguments::schema_of::<FileEditArguments>(),
             facts: FACTS,
@@ -67,19 +123,86 @@ impl Tool for FileEdit {
     fn prepare(&self, text: &str, place: &Place) -> Result<Prepared, BadArguments> {
         let call = arguments::read::<FileEditArguments>(text)?;
         let arguments = call.values;
-        if arguments.old_string == arguments.new_string {
-            return Err(BadArguments(
-                "`old_string` and `new_string` are the same: there is nothing to change".to_owned(),
-            ));
-        }
-        let edit = Edit {
-            old: arguments.old_string,
-            new: arguments.new_string,
-            all: arguments.replace_all.unwrap_or_default(),
-        };
-        let change = move |found: &_| edit.of_file(found);
-        let prepared = change::prepare(place, &arguments.file_path, Arc::new(change))?;
+        let edits = Edits(replacements(
+            arguments.edits,
+            (arguments.old_string, arguments.new_string),
+            arguments.replace_all,
+        )?);
+        let change = move |found: &_| edits.of_file(found);
+        let file_path = &arguments.file_path;
+        let prepared = change::prepare(place, file_path, Extent::Part, Arc::new(change))?;
         Ok(prepared.with_remark(call.remark))
+    }
+}
+
+/// Returns the replacements of a call, at least one.
+fn replacements(
+    edits: Option<Vec<Replacement>>,
+    texts: (Option<String>, Option<String>),
+    all: Option<bool>,
+) -> Result<Vec<Edit>, BadArguments> {
+    let bad = |reason: &str| Err(BadArguments(reason.to_owned()));
+    let edits = match (edits, texts) {
+        (Some(edits), (None, None)) if !edits.is_empty() => edits,
+        (Some(edits), (None, None)) if edits.is_empty() => return bad("`edits` is empty"),
+        (None, (Some(old_string), Some(new_string))) => vec![Replacement {
+            old_string,
+            new_string,
+            replace_all: all,
+        }],
+        (Some(_), _) => {
+            return bad("give either `edits` or `old_string` and `new_string`, not both");
+        }
+        (None, (None, _)) => return bad("`old_string` is missing"),
+        (None, (Some(_), None)) => return bad("`new_string` is missing"),
+    };
+    let is_same = |edit: &Replacement| edit.old_string == edit.new_string;
+    if edits.iter().any(is_same) {
+        return bad("`old_string` and `new_string` are the same: there is nothing to change");
+    }
+    let edit = |edit: Replacement| Edit {
+        old: edit.old_string,
+        new: edit.new_string,
+        all: edit.replace_all.unwrap_or_default(),
+    };
+    Ok(edits.into_iter().map(edit).collect())
+}
+
+/// Replacements that are applied in order, all or none.
+struct Edits(Vec<Edit>);
+
+impl Edits {
+    fn of_file(&self, found: &FileSnapshot) -> Result<NewContent, ChangeRefusal> {
+        let mut content = match found {
+            FileSnapshot::Nothing => None,
+            FileSnapshot::Whole { bytes, .. } => Some(bytes.clone()),
+            FileSnapshot::Large { bytes, .. } => {
+                return Err(ChangeRefusal::Because(format!(
+                    "has {}: too large to be edited; `sed` with bash can do it",
+                    files::size(*bytes)
+                )));
+            }
+        };
+        let mut is_exact = true;
+        for (number, edit) in (1..).zip(&self.0) {
+            let edited = match &content {
+                None if edit.old.is_empty() => Ok(NewContent::exact(edit.new.clone())),
+                None => return Err(ChangeRefusal::Missing),
+                Some(bytes) => edit.of_bytes(bytes),
+            };
+            let edited = edited.map_err(|reason| {
+                ChangeRefusal::Because(match self.0.len() {
+                    1 => reason,
+                    count => format!("{reason}\n(edit {number} of {count}; none was made)"),
+                })
+            })?;
+            is_exact &= edited.is_exact;
+            content = Some(edited.bytes);
+        }
+        Ok(NewContent {
+            bytes: content.unwrap_or_default(),
+            is_exact,
+        })
     }
 }
 
@@ -91,29 +214,15 @@ pub(super) struct Edit {
 }
 
 impl Edit {
-    fn of_file(&self, found: &FileSnapshot) -> Result<Vec<u8>, ChangeRefusal> {
-        match found {
-            FileSnapshot::Nothing if self.old.is_empty() => Ok(self.new.clone().into_bytes()),
-            FileSnapshot::Nothing => Err(ChangeRefusal::Missing),
-            FileSnapshot::Whole { bytes, .. } => {
-                self.of_bytes(bytes).map_err(ChangeRefusal::Because)
-            }
-            FileSnapshot::Large { bytes, .. } => Err(ChangeRefusal::Because(format!(
-                "has {}: too large to be edited; `sed` with bash can do it",
-                files::size(*bytes)
-            ))),
-        }
-    }
-
     /// Applies the edit to the bytes of a file.
     ///
     /// Models write `\n`. If all lines of the file end with `\r\n`, the texts are matched and
     /// written with `\r\n`. In a file with both endings the texts are tried verbatim first, then
     /// with `\r\n`.
-    fn of_bytes(&self, bytes: &[u8]) -> Result<Vec<u8>, String> {
+    fn of_bytes(&self, bytes: &[u8]) -> Result<NewContent, String> {
         if self.old.is_empty() {
             if bytes.is_empty() {
-                return Ok(self.new.clone().into_bytes());
+                return Ok(NewContent::exact(self.new.clone()));
             }
             return Err(
                 "is not empty, so `old_string` must not be empty either: give the text \
@@ -128,7 +237,7 @@ impl Edit {
                 all: self.all,
             };
             let edited = edit.of_text(&replaced(bytes, "\r\n", "\n"))?;
-            return Ok(replaced(&edited, "\n", "\r\n"));
+            return Ok(NewContent::exact(replaced(&edited, "\n", "\r\n")));
         }
         if self.old.contains('\n') && places(bytes, &self.old).is_empty() {
             let crlf = |text: &str| text.replace("\r\n", "\n").replace('\n', "\r\n");
@@ -138,10 +247,13 @@ impl Edit {
                 all: self.all,
             };
             if !places(bytes, &edit.old).is_empty() {
-                return edit.of_text(bytes);
+                return Ok(NewContent {
+                    bytes: edit.of_text(bytes)?,
+                    is_exact: false,
+                });
             }
         }
-        self.of_text(bytes)
+        Ok(NewContent::exact(self.of_text(bytes)?))
     }
 
     fn of_text(&self, text: &[u8]) -> Result<Vec<u8>, String> {

@@ -6,7 +6,7 @@ use ikigai_core::project::{ToolFacts, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::change;
+use super::change::{self, Extent, NewContent};
 use crate::arguments::{self, Aliases, BadArguments, ToolArguments};
 use crate::{Place, Prepared, Tool};
 
@@ -43,9 +43,9 @@ impl Tool for FileWrite {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),
-            description: "Writes a whole file, and the directories above it if need be. For a \
-                          change to a part of a file use file_edit. Refuses a file that somebody \
-                          else changed since you last read or wrote it."
+            description: "Writes a whole file, and the directories above it. To change a part of \
+                          a file use file_edit. Refuses an existing file that you have not read, \
+                          or that was changed since you last read or wrote it."
                 .to_owned(),
             parameters: arguments::schema_of::<FileWriteArguments>(),
             facts: FACTS,
@@ -55,7 +55,8 @@ impl Tool for FileWrite {
     fn prepare(&self, text: &str, place: &Place) -> Result<Prepared, BadArguments> {
         let call = arguments::read(text)?;
         let FileWriteArguments { file_path, content } = call.values;
-        let change = move |_: &_| Ok(content.clone().into_bytes());
-        Ok(change::prepare(place, &file_path, Arc::new(change))?.with_remark(call.remark))
+        let change = move |_: &_| Ok(NewContent::exact(content.clone()));
+        let prepared = change::prepare(place, &file_path, Extent::Whole, Arc::new(change))?;
+        Ok(prepared.with_remark(call.remark))
     }
 }

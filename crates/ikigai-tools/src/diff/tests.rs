@@ -23,12 +23,38 @@ fn a_diff_shows_hunks_and_counts() {
     ];
 
     for (old, new, text, (added, removed)) in table {
-        let expected = Diff {
-            text: text.to_owned(),
-            added,
-            removed,
-        };
-        assert_eq!(Diff::between(old.as_bytes(), new.as_bytes()), expected);
+        let diff = Diff::between(old.as_bytes(), new.as_bytes());
+        assert_eq!(diff.text, text);
+        assert_eq!((diff.added, diff.removed), (added, removed), "{text}");
+    }
+}
+
+#[test]
+fn the_changed_lines_of_the_new_content_are_named() {
+    let old = numbered("", 40);
+    let third = |line: usize| if line.is_multiple_of(3) { "x" } else { "" };
+    let many: Vec<String> = (0..40)
+        .map(|line| format!("{}{line}\n", third(line)))
+        .collect();
+    let table = [
+        (old.replace("\n4\n", "\nfour\n"), "line 5"),
+        (old.replace("\n4\n", "\nfour\nand\nmore\n"), "lines 5-7"),
+        (old.replace("\n4\n5\n6\n", "\n"), "line 5"),
+        (
+            old.replace("0\n1\n", "zero\n1\n")
+                .replace("\n30\n", "\nx\ny\n"),
+            "lines 1, 31-32",
+        ),
+        (format!("{old}end\n"), "line 41"),
+        (
+            many.concat(),
+            "lines 1, 4, 7, 10, 13, 16, 19, 22, 25, 28, …",
+        ),
+    ];
+
+    for (new, place) in table {
+        let diff = Diff::between(old.as_bytes(), new.as_bytes());
+        assert_eq!(diff.place(), place, "{}", diff.text);
     }
 }
 

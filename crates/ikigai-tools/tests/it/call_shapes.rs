@@ -171,6 +171,27 @@ fn files() -> Vec<CallShape> {
             r#"file_path="a.txt""#,
         )
         .ignoring("`command`"),
+        shape(
+            "claude-code MultiEdit",
+            "file_edit",
+            json!({"file_path": "a.txt", "edits": [{"old_string": "one", "new_string": "1"}]}),
+            r#"file_path="a.txt""#,
+        ),
+        shape(
+            "opencode multiedit",
+            "file_edit",
+            json!({"filePath": "a.txt", "edits": [
+                {"filePath": "a.txt", "oldString": "one", "newString": "1", "replaceAll": false},
+                {"filePath": "a.txt", "oldString": "two", "newString": "2"},
+            ]}),
+            r#"file_path="a.txt""#,
+        ),
+        shape(
+            "edits as text",
+            "file_edit",
+            json!({"path": "a.txt", "edits": r#"[{"old_str": "one", "new_str": "1"}]"#}),
+            r#"file_path="a.txt""#,
+        ),
     ]
 }
 

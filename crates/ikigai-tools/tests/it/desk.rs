@@ -9,6 +9,7 @@ use ikigai_tools::{
     BadArguments, CallContext, Confinement, Given, Output, Place, Prepared, Run, Tool, builtin,
 };
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -48,6 +49,14 @@ impl Desk {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, content).unwrap();
         path
+    }
+
+    /// Makes the present content of a file known, as if the agent had read it.
+    pub(crate) fn know(&mut self, name: &str) {
+        let content = fs::read(self.path(name)).unwrap();
+        let hash = Sha256::digest(content);
+        let digits: Vec<String> = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.given.file = Some(digits.concat());
     }
 
     pub(crate) fn get(&self, name: &str) -> String {

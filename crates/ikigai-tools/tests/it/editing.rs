@@ -38,6 +38,78 @@ fn an_edit_changes_what_was_meant_and_nothing_else() {
     }
 }
 
+fn edits(edits: &Value) -> Value {
+    json!({"file_path": "a.txt", "edits": edits})
+}
+
+#[test]
+fn several_edits_are_made_in_order_and_at_once() {
+    let desk = Desk::new();
+    let before = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten\n";
+    desk.put("a.txt", before);
+    let three = edits(&json!([
+        {"old_string": "two", "new_string": "2\n2b"},
+        {"old_str": "2b", "newString": "second"},
+        {"filePath": "a.txt", "old_string": "e", "new_string": "E", "replace_all": "true"},
+    ]));
+
+    let result = desk.done("file_edit", &three);
+
+    let after = before.replace("two", "2\nsEcond").replace('e', "E");
+    assert_eq!(desk.get("a.txt"), after);
+    assert_eq!(result, "edited `a.txt`: lines 1-4, 6, 8-11, +9 −8 lines\n");
+}
+
+#[test]
+fn one_edit_that_fails_leaves_the_file_alone() {
+    let desk = Desk::new();
+    desk.put("a.txt", "one\ntwo\n");
+    let good = json!({"old_string": "one", "new_string": "1"});
+    let table = [
+        (
+            json!([good, {"old_string": "%%%%", "new_string": "x"}]),
+            "`a.txt` does not hold `old_string`, nor anything like it; read the file again\n(edit 2 \
+             of 2; none was made)",
+        ),
+        (
+            json!([good, {"old_string": "one", "new_string": "x"}, good]),
+            "(edit 2 of 3; none was made)",
+        ),
+        (json!([]), "`edits` is empty"),
+        (
+            json!([good, {"old_string": "a", "new_string": "a"}]),
+            "are the same: there is nothing to change",
+        ),
+        (json!([good, {"old_string": "a"}]), "edit 2: missing field `new_string`"),
+        (
+            json!([{"file_path": "b.txt", "old_string": "a", "new_string": "b"}]),
+            "edit 1: all edits of a call change one file, that of `file_path`",
+        ),
+    ];
+
+    for (list, expected) in table {
+        let reason = desk.failed("file_edit", &edits(&list));
+        assert!(reason.contains(expected), "{list}: {reason}");
+        assert_eq!(desk.get("a.txt"), "one\ntwo\n");
+    }
+    let mut both = edits(&json!([good]));
+    both["old_string"] = "one".into();
+    let reason = desk.failed("file_edit", &both);
+    assert!(reason.contains("not both"), "{reason}");
+}
+
+#[test]
+fn a_diff_is_shown_only_if_the_texts_were_adapted() {
+    let desk = Desk::new();
+    desk.put("a.txt", "a\r\nb\nc\n");
+
+    let adapted = desk.done("file_edit", &edit("a\nb", "x\ny"));
+    let exact = desk.done("file_edit", &edit("c", "z"));
+
+    assert!(adapted.starts_with("edited `a.txt`: lines 1-2, +2 −2 lines\n@@ "), "{adapted}");
+    assert_eq!(exact, "edited `a.txt`: line 3, +1 −1 lines\n");
+}
+
 #[test]
 fn an_empty_old_string_makes_a_missing_file() {
     let desk = Desk::new();

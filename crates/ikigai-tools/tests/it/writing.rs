@@ -19,8 +19,9 @@ fn hello(path: &str) -> Value {
 
 #[test]
 fn a_call_says_what_it_would_do_before_it_does_it() {
-    let desk = Desk::new();
+    let mut desk = Desk::new();
     let path = desk.put("sub/a.txt", "old\n");
+    desk.know("sub/a.txt");
 
     let prepared = desk.prepare("file_write", &hello("sub/a.txt")).unwrap();
 
@@ -30,7 +31,7 @@ fn a_call_says_what_it_would_do_before_it_does_it() {
     assert_eq!(prepared.subject, "sub/a.txt");
     assert_eq!(prepared.pattern, "sub/**");
     assert_eq!(prepared.needs, [Need::File(path)]);
-    let preview = prepared.preview.unwrap()(&Given::default());
+    let preview = prepared.preview.unwrap()(&desk.given);
     assert_eq!(preview.unwrap(), "@@ -1 +1 @@\n-old\n+hello\n");
     assert_eq!(desk.get("sub/a.txt"), "old\n");
 }
@@ -66,14 +67,15 @@ fn a_preview_of_what_will_fail_is_the_failure() {
 
 #[test]
 fn what_was_written_is_told_and_recorded() {
-    let desk = Desk::new();
+    let mut desk = Desk::new();
     let path = desk.put("a.txt", "old\n");
+    desk.know("a.txt");
 
     let output = desk.call("file_write", &hello("a.txt"));
 
     assert_eq!(
         text(&output),
-        "wrote `a.txt`: 6 bytes, 1 line, +1 −1 lines\n@@ -1 +1 @@\n-old\n+hello\n"
+        "wrote `a.txt`: 6 bytes, 1 line, +1 −1 lines\n"
     );
     assert_eq!(output.shown, "a.txt: +1 −1\n@@ -1 +1 @@\n-old\n+hello");
     let touched = TouchedFile {
@@ -105,8 +107,9 @@ fn writing_what_is_there_changes_nothing() {
 
 #[test]
 fn the_mode_is_kept_and_no_draft_is_left() {
-    let desk = Desk::new();
+    let mut desk = Desk::new();
     let path = desk.put("run.sh", "old\n");
+    desk.know("run.sh");
     fs::set_permissions(&path, Permissions::from_mode(0o751)).unwrap();
     let before = fs::metadata(&path).unwrap();
 
@@ -120,8 +123,9 @@ fn the_mode_is_kept_and_no_draft_is_left() {
 
 #[test]
 fn a_link_is_kept_and_its_target_written() {
-    let desk = Desk::new();
+    let mut desk = Desk::new();
     desk.put("target.txt", "old\n");
+    desk.know("target.txt");
     symlink("target.txt", desk.path("link")).unwrap();
     symlink("new.txt", desk.path("dangling")).unwrap();
 
@@ -135,8 +139,9 @@ fn a_link_is_kept_and_its_target_written() {
 
 #[test]
 fn what_cannot_be_written_is_explained_and_untouched() {
-    let desk = Desk::new();
+    let mut desk = Desk::new();
     let read_only = desk.put("read-only.txt", "old\n");
+    desk.know("read-only.txt");
     fs::set_permissions(&read_only, Permissions::from_mode(0o444)).unwrap();
     fs::create_dir(desk.path("directory")).unwrap();
     rustix::fs::mknodat(CWD, desk.path("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
@@ -197,17 +202,39 @@ fn a_file_that_changed_since_it_was_read_is_refused() {
 }
 
 #[test]
-fn a_file_that_is_as_it_was_read_or_gone_or_unknown_is_written() {
+fn a_file_that_was_never_read_is_not_overwritten() {
+    let desk = Desk::new();
+    desk.put("a.txt", "hello\n");
+    desk.put("empty.txt", "");
+    let mine = json!({"file_path": "a.txt", "content": "mine\n"});
+    let edit = json!({"file_path": "a.txt", "old_string": "hello", "new_string": "bye"});
+    let prepared = desk.prepare("file_write", &mine).unwrap();
+
+    let preview = prepared.preview.unwrap()(&Given::default()).unwrap_err();
+    let reason = desk.failed("file_write", &mine);
+    desk.done("file_write", &hello("empty.txt"));
+    let edited = desk.done("file_edit", &edit);
+
+    assert_eq!(
+        reason,
+        "`a.txt` exists and you have not read it; read it first with file_read, then replace it or \
+         change it with file_edit"
+    );
+    assert_eq!(preview.shown, reason);
+    assert_eq!(edited, "edited `a.txt`: line 1, +1 −1 lines\n");
+    assert_eq!(desk.get("empty.txt"), "hello\n");
+}
+
+#[test]
+fn a_file_that_is_as_it_was_read_or_gone_is_written() {
     let mut desk = Desk::new();
-    for known in [Some(HELLO_HASH.to_owned()), None] {
-        desk.put("a.txt", "hello\n");
-        desk.given.file = known;
-        desk.done(
-            "file_write",
-            &json!({"file_path": "a.txt", "content": "mine\n"}),
-        );
-        assert_eq!(desk.get("a.txt"), "mine\n");
-    }
+    desk.put("a.txt", "hello\n");
+    desk.know("a.txt");
+    desk.done(
+        "file_write",
+        &json!({"file_path": "a.txt", "content": "mine\n"}),
+    );
+    assert_eq!(desk.get("a.txt"), "mine\n");
     desk.given.file = Some(HELLO_HASH.to_owned());
     fs::remove_file(desk.path("a.txt")).unwrap();
 
@@ -286,7 +313,7 @@ fn a_home_is_understood() {
 
 #[test]
 fn all_names_of_a_file_keep_one_content() {
-    let desk = Desk::new();
+    let mut desk = Desk::new();
     let path = desk.put("a.txt", "one\ntwo\nthree\n");
     let other = desk.path("other/b.txt");
     fs::create_dir(desk.path("other")).unwrap();
@@ -299,11 +326,13 @@ fn all_names_of_a_file_keep_one_content() {
         &json!({"file_path": "a.txt", "old_string": "two", "new_string": "2"}),
     );
     let edited = fs::read_to_string(&other).unwrap();
+    desk.know("a.txt");
     desk.done(
         "file_write",
         &json!({"file_path": "other/b.txt", "content": "a longer text than before\n"}),
     );
     let longer = desk.get("a.txt");
+    desk.know("a.txt");
     desk.done("file_write", &json!({"file_path": "a.txt", "content": ""}));
 
     assert_eq!(edited, "one\n2\nthree\n");
