@@ -6,7 +6,7 @@ use ikigai_core::data::{self, ToolResultData};
 use ikigai_core::view::Entry;
 use ikigai_core::{AgentId, Direction, Kind, Micros, PageQuery, RowRef, Seq, Span};
 use ikigai_store::{Agent, AgentRecord, StoreError};
-use ikigai_tools::builtin::list;
+use ikigai_tools::tool_names::{TODO, current_name};
 use ikigai_tools::{Given, Need, ReadFile, Stale};
 
 use crate::figures::since;
@@ -152,6 +152,7 @@ fn hash_in(result: &ToolResultData, path: &Path) -> Option<String> {
 }
 
 fn list_in(result: &ToolResultData) -> Option<String> {
-    let is_list = result.name.as_deref() == Some(list::NAME) && result.success == Some(true);
+    let name = result.name.as_deref().map(current_name);
+    let is_list = name == Some(TODO) && result.success == Some(true);
     result.output.clone().filter(|_| is_list)
 }

@@ -10,6 +10,7 @@ use ikigai_core::spelling::spell_out;
 use ikigai_store::BoxFuture;
 use ikigai_tools::permission::Sandbox;
 use ikigai_tools::process::ChildEnvironment;
+use ikigai_tools::tool_names::current_name;
 use ikigai_tools::{BadArguments, Place, Prepared, Tool, builtin};
 
 use crate::agent_tools::AgentTool;
@@ -100,7 +101,8 @@ impl Toolset {
 
     /// Prepares a call, or returns an error message for the model.
     pub(crate) fn prepare(&self, name: &str, arguments: &str) -> Result<Prepared, String> {
-        let found = self.tools.iter().find(|(spec, _)| spec.name == name);
+        let current = current_name(name);
+        let found = self.tools.iter().find(|(spec, _)| spec.name == current);
         let Some((_, tool)) = found else {
             let names: Vec<_> = self.specs().into_iter().map(|spec| spec.name).collect();
             return Err(format!(

@@ -124,7 +124,11 @@ impl Diff {
             [(first, last)] if first == last => "line",
             _ => "lines",
         };
-        let more = if self.ranges.len() > MOST_RANGES { ", …" } else { "" };
+        let more = if self.ranges.len() > MOST_RANGES {
+            ", …"
+        } else {
+            ""
+        };
         format!("{noun} {}{more}", ranges.collect::<Vec<_>>().join(", "))
     }
 

@@ -20,6 +20,7 @@ pub mod protected_paths;
 pub mod sandbox;
 pub mod schedule;
 mod temporary_directory;
+pub mod tool_names;
 pub mod toolbox;
 mod web;
 
@@ -116,7 +117,7 @@ pub type Preview = Arc<dyn Fn(&Given) -> Result<String, Box<Output>> + Send + Sy
 pub enum Need {
     /// Hash of this file when the agent last read or wrote it.
     File(PathBuf),
-    /// Last result of the `list` tool.
+    /// Last result of the `todo` tool.
     List,
     /// Content of a blob, by its hash in hexadecimal.
     Blob(String),
@@ -138,7 +139,7 @@ pub struct ReadFile {
 pub struct Given {
     /// Hash of the file in hexadecimal; none if the agent has not touched it.
     pub file: Option<String>,
-    /// Last result of the `list` tool; none if there is none.
+    /// Last result of the `todo` tool; none if there is none.
     pub list: Option<String>,
     /// Content of the blob; none if there is no such blob.
     pub blob: Option<Vec<u8>>,

@@ -21,6 +21,7 @@ use ikigai_core::settings::{Approve, Rule};
 
 use crate::paths::follow;
 use crate::protected_paths::is_guarded;
+use crate::tool_names::current_name;
 use crate::{Place, Prepared, Touches};
 use patterns::literal;
 use rules::RuleCall;
@@ -104,6 +105,7 @@ pub fn decide(
     prepared: &Prepared,
     place: &Place,
 ) -> Decision {
+    let tool = current_name(tool);
     let call = RuleCall::new(tool, prepared, place);
     if let Some(rule) = permissions
         .refuse

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::Tool;
 use crate::external::{self, Allowed, Broken, Cache, ToolSearch};
 use crate::process::ChildEnvironment;
+use crate::tool_names::OLD_TODO;
 
 /// Timeout for a tool's schema, because the start of ikigai waits for it.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -101,7 +102,11 @@ impl Toolbox {
                 .flatten()
                 .collect(),
             workdir: workdir.to_path_buf(),
-            taken: tools.iter().map(|(name, _)| name.clone()).collect(),
+            taken: tools
+                .iter()
+                .map(|(name, _)| name.clone())
+                .chain([OLD_TODO.to_owned()])
+                .collect(),
             allowed: Allowed::new(self.places.allowed.clone()),
             environment: self.environment.clone(),
             hidden: self.places.hidden.clone(),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use ikigai_core::{EffectClass, Settings};
 use ikigai_tools::permission::{Decision, Grant, Permissions, Sandbox, decide};
+use ikigai_tools::tool_names::current_name;
 use ikigai_tools::{Confinement, Place, Prepared, sandbox};
 
 use crate::EngineReader;
@@ -17,7 +18,10 @@ impl EngineReader {
         let offered = self.tools.offered(&workdir).await;
         let named = offered.into_iter().map(|tool| (tool.spec(), tool));
         let chosen = settings.toolset.as_ref();
-        let is_chosen = |name: &String| chosen.is_none_or(|names| names.contains(name));
+        let is_chosen = |name: &String| {
+            let mut words = chosen.into_iter().flatten();
+            chosen.is_none() || words.any(|word| current_name(word) == name)
+        };
         Toolset {
             tools: named.filter(|(spec, _)| is_chosen(&spec.name)).collect(),
             agent_tools: AgentTool::specs()

@@ -7,8 +7,8 @@ use ikigai_core::project::{
 use ikigai_core::{Budget, Event};
 use ikigai_providers::{FailureKind, ProviderError};
 use ikigai_store::Agent;
-use ikigai_tools::builtin::list;
 use ikigai_tools::output::{MOST_SENT_BYTES, OutputLimit};
+use ikigai_tools::tool_names::{TODO, current_name};
 
 use super::Turn;
 use super::compact::{ContextKeeper, MOST_FAILURES};
@@ -58,7 +58,7 @@ impl ContextKeeper<'_> {
     /// Returns the largest size of a call's result. The to-do list is read back out of its
     /// results, so none of these is cut.
     pub(super) fn result_limit(&self, call: &OpenCall) -> OutputLimit {
-        if call.name == list::NAME {
+        if current_name(&call.name) == TODO {
             OutputLimit::of_bytes(MOST_SENT_BYTES)
         } else {
             self.worker.result_size

@@ -79,7 +79,8 @@ impl ToolArguments for FileEditArguments {
             return Ok(());
         };
         let edits = edits.into_iter().enumerate().map(|(index, mut edit)| {
-            check_file(&mut edit, fields).map_err(|reason| format!("edit {}: {reason}", index + 1))?;
+            check_file(&mut edit, fields)
+                .map_err(|reason| format!("edit {}: {reason}", index + 1))?;
             let edit: Replacement = arguments::read_item(edit)
                 .map_err(|reason| format!("edit {}: {reason}", index + 1))?;
             serde_json::to_value(edit).map_err(|error| error.to_string())

@@ -7,8 +7,8 @@ mod file_read;
 mod file_write;
 mod glob;
 mod grep;
-pub mod list;
 mod text_suggestion;
+mod todo;
 mod walk;
 pub mod web_fetch;
 pub mod web_search;
@@ -19,6 +19,7 @@ use ikigai_core::project::ToolFacts;
 
 use crate::Tool;
 use crate::process::ChildEnvironment;
+use crate::tool_names::current_name;
 
 /// Returns the tools that need no configuration; their processes get this environment.
 pub fn all(environment: ChildEnvironment) -> Vec<Arc<dyn Tool>> {
@@ -29,7 +30,7 @@ pub fn all(environment: ChildEnvironment) -> Vec<Arc<dyn Tool>> {
         Arc::new(file_write::FileWrite),
         Arc::new(glob::Glob),
         Arc::new(grep::Grep),
-        Arc::new(list::List),
+        Arc::new(todo::Todo),
     ]
 }
 
@@ -41,13 +42,14 @@ const FACTS: &[(&str, ToolFacts)] = &[
     (file_write::NAME, file_write::FACTS),
     (glob::NAME, glob::FACTS),
     (grep::NAME, grep::FACTS),
-    (list::NAME, list::FACTS),
+    (todo::NAME, todo::FACTS),
     (web_fetch::NAME, web_fetch::FACTS),
     (web_search::NAME, web_search::FACTS),
 ];
 
 /// Returns the facts of a built-in tool, switched on or not.
 pub fn facts(name: &str) -> Option<ToolFacts> {
+    let name = current_name(name);
     let found = FACTS.iter().find(|(tool, _)| *tool == name);
     found.map(|(_, facts)| *facts)
 }

@@ -13,6 +13,7 @@ use super::shell::{self, Word};
 use super::wrappers::{Directories, is_harmless_set, unwrapped};
 use super::{Sandbox, rule_tool};
 use crate::paths::follow;
+use crate::tool_names::current_name;
 use crate::{Paths, Place, Prepared};
 
 /// Tool that has a shell line as its subject.
@@ -184,7 +185,7 @@ impl<'a> RuleCall<'a> {
     }
 
     fn is_meant(&self, rule: &Rule) -> bool {
-        let tool = rule.tool.as_deref();
+        let tool = rule.tool.as_deref().map(current_name);
         tool.is_some_and(|tool| matches_text(tool, self.tool))
     }
 

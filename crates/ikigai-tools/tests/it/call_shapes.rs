@@ -195,6 +195,45 @@ fn files() -> Vec<CallShape> {
     ]
 }
 
+fn lists() -> Vec<CallShape> {
+    vec![
+        shape(
+            "claude-code TodoWrite",
+            "todo",
+            json!({"todos": [
+                {"content": "Fix it", "status": "in_progress", "activeForm": "Fixing it"},
+                {"content": "Test it", "status": "completed", "activeForm": "Testing it"},
+            ]}),
+            r#"items=[{"status":"in_progress","text":"Fix it"},{"status":"done","text":"Test it"}]"#,
+        ),
+        shape(
+            "codex update_plan",
+            "todo",
+            json!({"explanation": "why", "plan": [{"step": "Fix it", "status": "pending"}]}),
+            r#"items=[{"status":"pending","text":"Fix it"}]"#,
+        ),
+        shape(
+            "opencode todowrite",
+            "todo",
+            json!({"todos": [{"id": "1", "content": "Fix it", "status": "cancelled", "priority": "high"}]}),
+            r#"items=[{"status":"cancelled","text":"Fix it"}]"#,
+        ),
+        shape(
+            "todos as text",
+            "todo",
+            json!({"todos": r#"[{"content": "Fix it", "status": "pending"}]"#}),
+            r#"items=[{"status":"pending","text":"Fix it"}]"#,
+        ),
+        shape("opencode todoread", "todo", json!({}), ""),
+        shape(
+            "older logs",
+            "list",
+            json!({"operation": "add", "item": "Fix it"}),
+            r#"item="Fix it" operation="add""#,
+        ),
+    ]
+}
+
 fn searches() -> Vec<CallShape> {
     vec![
         shape(
@@ -233,7 +272,9 @@ fn searches() -> Vec<CallShape> {
 
 #[test]
 fn calls_of_other_programs_are_not_refused_for_their_shape() {
-    let shapes = [commands(), files(), searches()].into_iter().flatten();
+    let shapes = [commands(), files(), lists(), searches()]
+        .into_iter()
+        .flatten();
 
     for call in shapes {
         let desk = Desk::new();

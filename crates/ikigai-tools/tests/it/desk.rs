@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ikigai_tools::process::ChildEnvironment;
+use ikigai_tools::tool_names::current_name;
 use ikigai_tools::{
     BadArguments, CallContext, Confinement, Given, Output, Place, Prepared, Run, Tool, builtin,
 };
@@ -109,6 +110,7 @@ impl Desk {
 }
 
 pub(crate) fn tool_named(name: &str) -> Arc<dyn Tool> {
+    let name = current_name(name);
     let mut tools = builtin::all(ChildEnvironment::default()).into_iter();
     tools.find(|tool| tool.spec().name == name).unwrap()
 }

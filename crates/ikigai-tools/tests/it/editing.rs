@@ -80,7 +80,10 @@ fn one_edit_that_fails_leaves_the_file_alone() {
             json!([good, {"old_string": "a", "new_string": "a"}]),
             "are the same: there is nothing to change",
         ),
-        (json!([good, {"old_string": "a"}]), "edit 2: missing field `new_string`"),
+        (
+            json!([good, {"old_string": "a"}]),
+            "edit 2: missing field `new_string`",
+        ),
         (
             json!([{"file_path": "b.txt", "old_string": "a", "new_string": "b"}]),
             "edit 1: all edits of a call change one file, that of `file_path`",
@@ -106,7 +109,10 @@ fn a_diff_is_shown_only_if_the_texts_were_adapted() {
     let adapted = desk.done("file_edit", &edit("a\nb", "x\ny"));
     let exact = desk.done("file_edit", &edit("c", "z"));
 
-    assert!(adapted.starts_with("edited `a.txt`: lines 1-2, +2 −2 lines\n@@ "), "{adapted}");
+    assert!(
+        adapted.starts_with("edited `a.txt`: lines 1-2, +2 −2 lines\n@@ "),
+        "{adapted}"
+    );
     assert_eq!(exact, "edited `a.txt`: line 3, +1 −1 lines\n");
 }
 

@@ -142,7 +142,7 @@ impl Ground {
                 let arguments = json!({ "pattern": "a", "path": self.file(place) });
                 (tool, in_force, arguments)
             }
-            ("list", "") => (tool, in_force, json!({ "operation": "add", "item": "a" })),
+            ("todo", "") => (tool, in_force, json!({ "items": ["a"] })),
             ("web_fetch", "") => (tool, in_force, json!({ "url": "https://docs.rs/a" })),
             ("web_search", "") => (tool, in_force, json!({ "query": "a" })),
             (EXTERNAL, "") => ("deploy", in_force, json!({})),

@@ -1,4 +1,4 @@
-//! `list`: its state is the text of its newest result.
+//! `todo`: its state is the text of its newest result.
 
 use ikigai_core::EffectClass;
 use ikigai_testkit::cases;
@@ -10,13 +10,62 @@ use serde_json::{Value, json};
 use crate::desk::{Desk, text};
 
 /// Runs calls in sequence, each with the previous result; returns the last one.
+///
+/// Calls with the old name mean the same tool.
 fn after(calls: &[Value]) -> String {
     let mut desk = Desk::new();
     for call in calls {
-        let output = desk.call("list", call);
+        let tool = if call.get("operation").is_some() {
+            "list"
+        } else {
+            "todo"
+        };
+        let output = desk.call(tool, call);
         desk.given.list = Some(text(&output));
     }
     desk.given.list.unwrap_or_default()
+}
+
+#[test]
+fn a_list_replaces_the_one_before() {
+    let items = json!({"items": [
+        {"text": "one", "status": "done"},
+        {"text": "two", "status": "in_progress"},
+        {"text": "three", "status": "pending"},
+        {"text": "four", "status": "cancelled"},
+    ]});
+    let list = "1. [x] one\n2. [>] two\n3. [ ] three\n4. [-] four\n";
+    let table = [
+        (vec![json!({})], "the list is empty\n"),
+        (vec![items.clone()], list),
+        (vec![items.clone(), json!({})], list),
+        (
+            vec![
+                json!({"items": [{"text": "old", "status": "done"}]}),
+                items.clone(),
+            ],
+            list,
+        ),
+        (
+            vec![items.clone(), json!({"items": []})],
+            "the list is empty\n",
+        ),
+        (
+            vec![items.clone(), json!({"operation": "done", "item": 2})],
+            "1. [x] one\n2. [x] two\n3. [ ] three\n4. [-] four\n",
+        ),
+        (
+            vec![json!({"items": ["one", " ", "two\nlines"]})],
+            "1. [ ] one\n2. [ ] two lines\n",
+        ),
+    ];
+
+    for (calls, expected) in table {
+        assert_eq!(after(&calls), expected, "{calls:?}");
+    }
+    let desk = Desk::new();
+    let shown = desk.call("todo", &items).shown;
+    assert_eq!(shown, format!("1 of 4 done\n{}", list.trim_end()));
 }
 
 #[test]
@@ -78,9 +127,9 @@ fn a_call_only_reads_but_runs_by_itself() {
     let desk = Desk::new();
     let add = json!({"operation": "add", "item": "one"});
 
-    let prepared = desk.prepare("list", &add).unwrap();
-    let other = desk.prepare("list", &add).unwrap();
-    let show = desk.prepare("list", &json!({"operation": "show"})).unwrap();
+    let prepared = desk.prepare("todo", &add).unwrap();
+    let other = desk.prepare("todo", &add).unwrap();
+    let show = desk.prepare("todo", &json!({"operation": "show"})).unwrap();
 
     assert_eq!(prepared.class, EffectClass::Read);
     assert_eq!(prepared.needs, [Need::List]);
@@ -110,11 +159,22 @@ fn what_is_missing_is_explained() {
             json!({"operation": "tick", "item": "1"}),
             "unknown variant `tick`",
         ),
-        (json!({"item": "1"}), "missing field `operation`"),
+        (
+            json!({"items": [{"text": "a", "status": "soon"}]}),
+            "item 1: unknown variant `soon`",
+        ),
+        (
+            json!({"items": [{"status": "done"}]}),
+            "item 1: missing field `text`",
+        ),
+        (
+            json!({"items": [], "operation": "clear"}),
+            "give either `items` or `operation`, not both",
+        ),
     ];
 
     for (arguments, expected) in table {
-        let reason = desk.failed("list", &arguments);
+        let reason = desk.failed("todo", &arguments);
         assert!(reason.contains(expected), "{arguments}: {reason}");
     }
 }
@@ -131,6 +191,8 @@ fn the_longest_list_is_never_cut() {
     assert!(full.len() < MOST_SENT_BYTES, "{}", full.len());
     assert!(fuller.starts_with("the list would have more than 100 items"));
     assert!(fuller.ends_with(&full));
+    let items = json!({"items": vec![json!({"text": item, "status": "in_progress"}); 100]});
+    assert!(after(&[items]).len() < MOST_SENT_BYTES);
 }
 
 proptest! {
@@ -143,9 +205,9 @@ proptest! {
     fn any_text_is_read_as_some_list(given in "(([0-9]{0,3}\\. )?(\\[.\\] )?\\PC{0,9}\n){0,9}") {
         let mut desk = Desk::new();
         desk.given.list = Some(given);
-        let once = desk.done("list", &json!({"operation": "show"}));
+        let once = desk.done("todo", &json!({"operation": "show"}));
         desk.given.list = Some(once.clone());
-        let twice = desk.done("list", &json!({"operation": "show"}));
+        let twice = desk.done("todo", &json!({"operation": "show"}));
 
         prop_assert_eq!(once, twice);
     }
