@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use ikigai_core::data::{self, ToolResultData};
 use ikigai_core::view::Entry;
-use ikigai_core::{AgentId, Direction, Kind, Micros, PageQuery, RowRef, Seq, Span};
-use ikigai_store::{Agent, AgentRecord, StoreError};
+use ikigai_core::{AgentId, Direction, Kind, Micros, PageQuery, Row, RowRef, Seq, Span};
+use ikigai_store::{Agent, AgentRecord, ReadLog, StoreError, history};
+use ikigai_tools::output::clean;
 use ikigai_tools::tool_names::{TODO, current_name};
 use ikigai_tools::{Given, Need, ReadFile, Stale};
 
@@ -39,6 +40,13 @@ pub(crate) async fn given(
             }
             Need::ReadFiles => given.read_files = read_files(agent),
             Need::List => given.list = newest_result(engine, agent, list_in).await?,
+            Need::Row(seq) => {
+                let at = RowRef::new(agent.state.agent(), Seq(*seq));
+                given.blob = match history::row_at(engine.reader(), at).await? {
+                    Some(row) => Some(whole_text(engine.reader(), &row).await?.into_bytes()),
+                    None => None,
+                };
+            }
             Need::Blob(hash) => {
                 given.blob = match hash.parse() {
                     Ok(hash) => engine.store.blob(hash).await?,
@@ -69,6 +77,22 @@ fn read_files(agent: &Agent) -> Vec<ReadFile> {
         }
     }
     files
+}
+
+/// Returns the full text of a row; of a tool result the whole stored output.
+pub(crate) async fn whole_text(store: &dyn ReadLog, row: &Row) -> Result<String, StoreError> {
+    if row.kind.read_as() == Some(Kind::ToolResult) {
+        let result: ToolResultData = data::read(row.data.as_deref());
+        let hash = result.blob.and_then(|blob| blob.hash);
+        if let Some(hash) = hash.and_then(|hash| hash.parse().ok())
+            && let Some(bytes) = store.blob(hash).await?
+        {
+            return Ok(clean(&bytes));
+        }
+        return Ok(result.output.unwrap_or_default());
+    }
+    let text = row.content.clone().or_else(|| row.data.clone());
+    Ok(text.unwrap_or_default())
 }
 
 /// Returns the first result of `find` on the path's tool results, newest first.

@@ -121,6 +121,8 @@ pub enum Need {
     List,
     /// Content of a blob, by its hash in hexadecimal.
     Blob(String),
+    /// Whole text of a row of the agent, as a blob.
+    Row(u64),
     /// Files that the agent has read or written, newest first.
     ReadFiles,
 }

@@ -1,16 +1,17 @@
 //! One stored row in pages, for a model that needs omitted text.
 
-use ikigai_core::data::{self, ToolResultData, Verdict};
+use ikigai_core::data::Verdict;
 use ikigai_core::project::prefix_within;
-use ikigai_core::{Kind, Row, RowRef, Seq};
-use ikigai_store::{ReadLog, StoreError, history};
-use ikigai_tools::output::{OutputLimit, clean};
+use ikigai_core::{RowRef, Seq};
+use ikigai_store::history;
+use ikigai_tools::output::OutputLimit;
 
 use super::{Deal, Dealt, Family, done};
 use crate::EngineError;
 use crate::calls::{Came, OpenCall};
 use crate::frontend::FrontEnd;
 use crate::ledger::CommitPlan;
+use crate::recall::whole_text;
 
 /// Longest page, in bytes; small windows have shorter ones.
 const PAGE_BYTES: usize = 24 * 1024;
@@ -108,22 +109,6 @@ impl Family<'_> {
         };
         Ok(Some(RowRef::new(agent, seq)))
     }
-}
-
-/// Returns the full text of a row; of a tool result the whole stored output.
-async fn whole_text(store: &dyn ReadLog, row: &Row) -> Result<String, StoreError> {
-    if row.kind.read_as() == Some(Kind::ToolResult) {
-        let result: ToolResultData = data::read(row.data.as_deref());
-        let hash = result.blob.and_then(|blob| blob.hash);
-        if let Some(hash) = hash.and_then(|hash| hash.parse().ok())
-            && let Some(bytes) = store.blob(hash).await?
-        {
-            return Ok(clean(&bytes));
-        }
-        return Ok(result.output.unwrap_or_default());
-    }
-    let text = row.content.clone().or_else(|| row.data.clone());
-    Ok(text.unwrap_or_default())
 }
 
 /// Splits a text into pages of at most `most` bytes, at line ends if possible.

@@ -155,8 +155,9 @@ impl Tool for Bash {
                 "Runs a command line in bash; returns standard output and error together, \
                           the exit status and the duration. There is no terminal, no input, and \
                           no editor: give commit messages with -m. When the command ends or times \
-                          out, everything that it started is ended too. $TMPDIR is your own \
-                          directory for temporary files."
+                          out, everything that it started is ended too. It waits for the calls \
+                          before it in the same answer. $TMPDIR is your own directory for \
+                          temporary files."
                     .to_owned(),
             parameters: arguments::schema_of::<BashArguments>(),
             facts: FACTS,

@@ -47,7 +47,7 @@ const LOOKED_AT_BYTES: usize = 8 * 1024;
 const DEADLINE: Duration = Duration::from_mins(1);
 
 /// Prefix of a path that names a stored output.
-const BLOB: &str = "blob:";
+pub(super) const BLOB: &str = "blob:";
 
 /// Fields of other programs: the last line, and a list of first and last line.
 const END_LINE: &str = "end_line";
@@ -185,13 +185,18 @@ impl LineRange {
     }
 }
 
-fn blob(hash: &str, page: LineRange, shown: String) -> Result<Prepared, BadArguments> {
+/// Checks the hash of a stored output.
+pub(super) fn blob_hash(hash: &str) -> Result<String, BadArguments> {
     if hash.len() != 64 || !hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(BadArguments(format!(
             "`{BLOB}` must be followed by the 64 hexadecimal digits that the cut output names"
         )));
     }
-    let hash = hash.to_ascii_lowercase();
+    Ok(hash.to_ascii_lowercase())
+}
+
+fn blob(hash: &str, page: LineRange, shown: String) -> Result<Prepared, BadArguments> {
+    let hash = blob_hash(hash)?;
     let subject = format!("{BLOB}{hash}");
     let name = subject.clone();
     Ok(Prepared {

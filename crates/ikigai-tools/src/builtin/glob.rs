@@ -61,9 +61,9 @@ impl Tool for Glob {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),
-            description: "Finds files by a pattern of their path, newest first. Files that \
-                          .gitignore and the like name are left out, unless the pattern begins \
-                          with their directory."
+            description: "Finds files by a pattern of their path, newest first, dotfiles \
+                          included. Files that .gitignore names are left out, unless the pattern \
+                          begins with their directory."
                 .to_owned(),
             parameters: arguments::schema_of::<GlobArguments>(),
             facts: FACTS,

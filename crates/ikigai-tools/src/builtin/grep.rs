@@ -12,20 +12,23 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{
     BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch,
 };
+use ignore::types::{Types, TypesBuilder};
 use ikigai_core::EffectClass;
 use ikigai_core::project::{ToolFacts, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
+use super::file_read::{BLOB, blob_hash};
 use super::walk;
 use crate::anchored_file::{AnchoredFile, MissingDirectories, open_directory};
 use crate::arguments::{self, Aliases, BadArguments, ToolArguments};
 use crate::files::{self, FileError};
-use crate::output::{MOST_SENT_BYTES, visible};
+use crate::output::{MOST_SENT_BYTES, clean, visible};
 use crate::paths::Located;
 use crate::permission::literal_pattern;
-use crate::{CallContext, Output, Place, Prepared, Run, Tool, Touches, paths};
+use crate::{CallContext, Need, Output, Place, Prepared, Run, Tool, Touches, paths};
 
 /// Name of the tool.
 pub(super) const NAME: &str = "grep";
@@ -59,16 +62,23 @@ const DEADLINE: Duration = Duration::from_mins(2);
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct GrepArguments {
-    /// A regular expression in the syntax of Rust's regex crate, for single lines. `(?i)` at the
-    /// start ignores case.
+    /// A regular expression in the syntax of Rust's regex crate, for single lines.
     pattern: String,
-    /// The file or directory to search; the working directory if not given.
+    /// The file or directory to search instead of the working directory; or a stored output: `#12`
+    /// (a row) or `blob:HASH`.
     #[serde(default)]
     path: Option<String>,
     /// Searches only files with a path that fits this pattern, such as `*.rs` or `src/**/*.ts`.
     #[serde(default)]
     glob: Option<String>,
-    /// Number of lines to show before and after each match; none if not given.
+    /// Searches only files of this type, such as `rust`, `py` or `ts`.
+    #[serde(default)]
+    #[serde(rename = "type")]
+    file_type: Option<String>,
+    /// Ignores case.
+    #[serde(default)]
+    ignore_case: Option<bool>,
+    /// Number of lines to show before and after each match.
     #[serde(default)]
     context: Option<usize>,
     /// `content` shows matching lines (the default), `files` only the files that have some, `count`
@@ -93,10 +103,40 @@ impl ToolArguments for GrepArguments {
         ("file_path", "path"),
         ("directory", "path"),
         ("include", "glob"),
+        ("-i", "ignore_case"),
+        ("case_insensitive", "ignore_case"),
         ("-C", "context"),
+        ("-A", AFTER),
+        ("-B", BEFORE),
+        ("-n", LINE_NUMBERS),
+        ("file_type", "type"),
         ("mode", "output_mode"),
     ];
+
+    fn convert(fields: &mut Map<String, Value>) -> Result<(), String> {
+        // Line numbers are always shown.
+        fields.remove(LINE_NUMBERS);
+        for name in [AFTER, BEFORE] {
+            let Some(lines) = fields.remove(name) else {
+                continue;
+            };
+            let text = lines.as_str().and_then(|text| text.trim().parse().ok());
+            let lines = lines.as_u64().or(text).unwrap_or_default();
+            let context = fields.get("context").and_then(Value::as_u64);
+            fields.insert("context".to_owned(), lines.max(context.unwrap_or(0)).into());
+        }
+        let mode = fields.get("output_mode").and_then(Value::as_str);
+        if mode.is_some_and(|mode| mode.starts_with("files_with")) {
+            fields.insert("output_mode".to_owned(), "files".into());
+        }
+        Ok(())
+    }
 }
+
+/// Fields of other programs: lines after and before a match, and line numbers.
+const AFTER: &str = "after";
+const BEFORE: &str = "before";
+const LINE_NUMBERS: &str = "line_numbers";
 
 pub(super) struct Grep;
 
@@ -104,8 +144,9 @@ impl Tool for Grep {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),
-            description: "Searches files for lines that fit a regular expression. Binary files, \
-                          and files that .gitignore and the like name, are left out."
+            description: "Searches files for lines that fit a regular expression, dotfiles \
+                          included; binary files and files that .gitignore names are left out. \
+                          Also searches stored outputs."
                 .to_owned(),
             parameters: arguments::schema_of::<GrepArguments>(),
             facts: FACTS,
@@ -115,13 +156,19 @@ impl Tool for Grep {
     fn prepare(&self, text: &str, place: &Place) -> Result<Prepared, BadArguments> {
         let call = arguments::read::<GrepArguments>(text)?;
         let arguments = call.values;
-        let base = paths::locate(place, arguments.path.as_deref().unwrap_or("."))?;
+        let path = arguments.path.as_deref().unwrap_or(".");
         let search = GrepSearch {
-            matcher: expression(&arguments.pattern)?,
+            matcher: expression(&arguments.pattern, arguments.ignore_case == Some(true))?,
             glob: arguments.glob.as_deref().map(path_pattern).transpose()?,
+            types: arguments.file_type.as_deref().map(types).transpose()?,
             context: arguments.context.unwrap_or_default().min(MOST_CONTEXT),
             mode: arguments.output_mode.unwrap_or_default(),
         };
+        if let Some((need, name)) = stored_output(path)? {
+            let prepared = search_stored(search, need, name, call.shown);
+            return Ok(prepared.with_remark(call.remark));
+        }
+        let base = paths::locate(place, path)?;
         let subject = paths::shown(place, &base.path);
         Ok(Prepared {
             class: EffectClass::Read,
@@ -139,9 +186,56 @@ impl Tool for Grep {
     }
 }
 
-fn expression(pattern: &str) -> Result<RegexMatcher, BadArguments> {
+/// Returns the need of a path that names a stored output, and its name.
+fn stored_output(path: &str) -> Result<Option<(Need, String)>, BadArguments> {
+    if let Some(hash) = path.strip_prefix(BLOB) {
+        let hash = blob_hash(hash)?;
+        return Ok(Some((Need::Blob(hash.clone()), format!("{BLOB}{hash}"))));
+    }
+    let row = path.strip_prefix('#').and_then(|row| row.parse().ok());
+    Ok(row.map(|row| (Need::Row(row), path.to_owned())))
+}
+
+/// Prepares a search in a stored output.
+fn search_stored(search: GrepSearch, need: Need, name: String, shown: String) -> Prepared {
+    Prepared {
+        class: EffectClass::Read,
+        touches: Touches::default(),
+        shown,
+        pattern: name.clone(),
+        subject: name.clone(),
+        preview: None,
+        deadline: DEADLINE,
+        needs: vec![need],
+        unconfined: None,
+        run: Run::Blocking(Box::new(move |context| match &context.given.blob {
+            Some(bytes) => search.run_stored(bytes, &name),
+            None => Output::failed(format!("there is no stored output `{name}`")),
+        })),
+    }
+}
+
+/// Returns the file type of this name; an unknown one is an extension.
+fn types(name: &str) -> Result<Types, BadArguments> {
+    let mut builder = TypesBuilder::new();
+    builder.add_defaults();
+    let name = name.trim().trim_start_matches('.').to_ascii_lowercase();
+    let is_known = builder
+        .definitions()
+        .iter()
+        .any(|known| known.name() == name);
+    let bad = |error: ignore::Error| BadArguments(format!("`type` is not understood: {error}"));
+    if !is_known {
+        builder.add("other", &format!("*.{name}")).map_err(bad)?;
+    }
+    builder.select(if is_known { &name } else { "other" });
+    builder.build().map_err(bad)
+}
+
+fn expression(pattern: &str, ignore_case: bool) -> Result<RegexMatcher, BadArguments> {
     RegexMatcherBuilder::new()
         .multi_line(true)
+        .case_insensitive(ignore_case)
         // `$` also matches before `\r\n`. The searcher needs the same setting.
         .crlf(true)
         .size_limit(MOST_EXPRESSION_BYTES)
@@ -167,6 +261,7 @@ fn path_pattern(text: &str) -> Result<GlobMatcher, BadArguments> {
 struct GrepSearch {
     matcher: RegexMatcher,
     glob: Option<GlobMatcher>,
+    types: Option<Types>,
     context: usize,
     mode: Mode,
 }
@@ -182,7 +277,7 @@ impl GrepSearch {
         {
             return Output::failed(format!("`{}` {error}", paths::shown(place, &base.path)));
         }
-        let mut searcher = self.searcher();
+        let mut searcher = self.searcher(BinaryDetection::quit(0));
         let mut tally = MatchCounts::default();
         let mut anchors = walk::Anchors::default();
         for found in walk::below(place, base) {
@@ -210,7 +305,20 @@ impl GrepSearch {
         tally.into_output(self.mode, context.stop.is_cancelled())
     }
 
-    fn searcher(&self) -> Searcher {
+    /// Searches an output, cleaned like the cut one that names it.
+    fn run_stored(&self, bytes: &[u8], name: &str) -> Output {
+        let mut searcher = self.searcher(BinaryDetection::none());
+        let mut tally = MatchCounts::default();
+        let mut sink = FileSink::new(self, name, &tally, clean);
+        let outcome = searcher.search_slice(&self.matcher, bytes, &mut sink);
+        tally.add(self.mode, &sink);
+        match outcome {
+            Ok(()) => tally.into_output(self.mode, false),
+            Err(error) => Output::failed(format!("`{name}` cannot be searched: {error}")),
+        }
+    }
+
+    fn searcher(&self, binary: BinaryDetection) -> Searcher {
         let around = match self.mode {
             Mode::Content => self.context,
             Mode::Files | Mode::Count => 0,
@@ -220,7 +328,7 @@ impl GrepSearch {
             .line_number(true)
             .before_context(around)
             .after_context(around)
-            .binary_detection(BinaryDetection::quit(0))
+            .binary_detection(binary)
             .heap_limit(Some(MOST_HELD_BYTES))
             .build()
     }
@@ -230,10 +338,15 @@ impl GrepSearch {
     /// It can fit from the start of the search or from the working directory. A file that is itself
     /// the start is always searched.
     fn wants(&self, inside: &Path, name: &str) -> bool {
+        let is_start = inside.as_os_str().is_empty();
+        let of_type = |types: &Types| types.matched(name, false).is_whitelist();
+        if !is_start && !self.types.as_ref().is_none_or(of_type) {
+            return false;
+        }
         let Some(glob) = &self.glob else {
             return true;
         };
-        inside.as_os_str().is_empty() || glob.is_match(inside) || glob.is_match(name)
+        is_start || glob.is_match(inside) || glob.is_match(name)
     }
 
     fn file(
@@ -250,14 +363,7 @@ impl GrepSearch {
             Err(FileError::Missing | FileError::Relinked) => return Ok(()),
             Err(error) => return Err(error.to_string()),
         };
-        let mut sink = FileSink {
-            search: self,
-            name,
-            text: String::new(),
-            room: FULL_BYTES.saturating_sub(tally.text.len()),
-            matches: 0,
-            binary: false,
-        };
+        let mut sink = FileSink::new(self, name, tally, visible);
         let stopping = Stopping { file, stop };
         let outcome = searcher.search_reader(&self.matcher, stopping, &mut sink);
         tally.add(self.mode, &sink);
@@ -291,9 +397,10 @@ impl MatchCounts {
         }
         match mode {
             Mode::Content => {
-                if !self.text.is_empty() && sink.search.context > 0 {
-                    self.text.push_str("--\n");
+                if !self.text.is_empty() {
+                    self.text.push('\n');
                 }
+                let _ = writeln!(self.text, "{}", sink.name);
                 self.text.push_str(&sink.text);
             }
             Mode::Files => {
@@ -348,15 +455,34 @@ struct FileSink<'search> {
     room: usize,
     matches: u64,
     binary: bool,
+    /// Makes a line readable.
+    make_text: fn(&[u8]) -> String,
 }
 
-impl FileSink<'_> {
+impl<'search> FileSink<'search> {
+    fn new(
+        search: &'search GrepSearch,
+        name: &'search str,
+        tally: &MatchCounts,
+        make_text: fn(&[u8]) -> String,
+    ) -> Self {
+        Self {
+            search,
+            name,
+            text: String::new(),
+            room: FULL_BYTES.saturating_sub(tally.text.len()),
+            matches: 0,
+            binary: false,
+            make_text,
+        }
+    }
+
     fn line(&mut self, mark: char, number: Option<u64>, bytes: &[u8]) {
         if self.search.mode != Mode::Content || self.text.len() >= self.room {
             return;
         }
         let number = number.unwrap_or_default();
-        let _ = write!(self.text, "{}{mark}{number}{mark}", self.name);
+        let _ = write!(self.text, "{number}{mark}");
         self.text.push_str(&self.shown(bytes));
         self.text.push('\n');
     }
@@ -366,7 +492,7 @@ impl FileSink<'_> {
         let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.len() <= MOST_LINE_BYTES {
-            return visible(line);
+            return (self.make_text)(line);
         }
         let found = self.search.matcher.find(line).ok().flatten();
         let start = found.map_or(0, |found| found.start());
@@ -377,7 +503,7 @@ impl FileSink<'_> {
         let length = line.len();
         format!(
             "{before}{}{after} [line of {length} bytes]",
-            visible(&line[start..end])
+            (self.make_text)(&line[start..end])
         )
     }
 }

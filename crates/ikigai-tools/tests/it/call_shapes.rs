@@ -255,6 +255,19 @@ fn searches() -> Vec<CallShape> {
             r#"context=2 glob="*.txt" output_mode="content" path="." pattern="b""#,
         ),
         shape(
+            "claude-code Grep",
+            "grep",
+            json!({"pattern": "B", "-i": true, "-n": true, "-A": 3, "-B": "1", "type": "txt"}),
+            r#"context=3 ignore_case=true pattern="B" type="txt""#,
+        ),
+        shape(
+            "claude-code Grep",
+            "grep",
+            json!({"pattern": "b", "output_mode": "files_with_matches", "head_limit": 20, "multiline": false}),
+            r#"output_mode="files" pattern="b""#,
+        )
+        .ignoring("`head_limit`, `multiline`"),
+        shape(
             "opencode grep",
             "grep",
             json!({"pattern": "b", "path": "sub", "include": "*.txt"}),

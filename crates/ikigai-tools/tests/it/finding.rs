@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::time::{Duration, SystemTime};
 
 use ikigai_tools::output::MOST_SENT_BYTES;
-use ikigai_tools::{CallEnding, Touches};
+use ikigai_tools::{CallEnding, Need, Touches};
 use rustix::fs::{CWD, FileType, Mode};
 use serde_json::json;
 
@@ -85,7 +85,7 @@ fn ignore_files_count_outside_of_repositories() {
     desk.put("c.txt", "x\n");
 
     assert_eq!(desk.done("glob", &json!({"pattern": "?.*"})), "c.txt\n");
-    assert_eq!(desk.done("grep", &json!({"pattern": "x"})), "c.txt:1:x\n");
+    assert_eq!(desk.done("grep", &json!({"pattern": "x"})), "c.txt\n1:x\n");
 }
 
 #[test]
@@ -186,19 +186,39 @@ fn lines_are_found_by_expression() {
     let table = [
         (
             json!({"pattern": r"\brun\("}),
-            "src/deep/er/lib.rs:1:pub fn run() {}\nsrc/main.rs:2:    run();\n",
+            "src/deep/er/lib.rs\n1:pub fn run() {}\n\nsrc/main.rs\n2:    run();\n",
         ),
         (
             json!({"pattern": "run$", "glob": "*.txt"}),
-            "windows.txt:2:run\n",
+            "windows.txt\n2:run\n",
         ),
         (
             json!({"pattern": "(?i)RUN", "path": "src/main.rs"}),
-            "src/main.rs:2:    run();\n",
+            "src/main.rs\n2:    run();\n",
+        ),
+        (
+            json!({"pattern": "RUN\\(\\)", "type": "rust", "ignore_case": true, "path": "src/deep"}),
+            "src/deep/er/lib.rs\n1:pub fn run() {}\n",
+        ),
+        (
+            json!({"pattern": "RUN", "type": "rust"}),
+            "no matches; files that ignore files name are left out\n",
+        ),
+        (
+            json!({"pattern": "run", "type": "yaml"}),
+            ".github/ci.yml\n1:run: test\n",
+        ),
+        (
+            json!({"pattern": "run$", "type": ".txt"}),
+            "windows.txt\n2:run\n",
+        ),
+        (
+            json!({"pattern": "(?m)^run$", "type": "rust", "path": "windows.txt"}),
+            "windows.txt\n2:run\n",
         ),
         (
             json!({"pattern": "run", "path": "src", "glob": "src/deep/**"}),
-            "src/deep/er/lib.rs:1:pub fn run() {}\n",
+            "src/deep/er/lib.rs\n1:pub fn run() {}\n",
         ),
         (
             json!({"pattern": "run", "path": "src", "glob": "*.rs", "output_mode": "files"}),
@@ -210,7 +230,7 @@ fn lines_are_found_by_expression() {
         ),
         (
             json!({"pattern": "run", "path": "src", "glob": "main.*", "context": 1}),
-            "src/main.rs-1-fn main() {\nsrc/main.rs:2:    run();\nsrc/main.rs-3-}\n",
+            "src/main.rs\n1-fn main() {\n2:    run();\n3-}\n",
         ),
         (
             json!({"pattern": "none of this"}),
@@ -218,7 +238,7 @@ fn lines_are_found_by_expression() {
         ),
         (
             json!({"pattern": "run", "path": "build.log"}),
-            "build.log:1:run\n",
+            "build.log\n1:run\n",
         ),
     ];
 
@@ -227,6 +247,27 @@ fn lines_are_found_by_expression() {
     }
     let output = desk.call("grep", &json!({"pattern": "run", "path": "src"}));
     assert_eq!(output.shown, "2 matching lines in 2 files");
+}
+
+#[test]
+fn stored_outputs_are_searched() {
+    let mut desk = Desk::new();
+    desk.given.blob = Some(b"one\n\x1b[31mtwo\x1b[0m\0\nthree\n".to_vec());
+    let hash = "AB".repeat(32);
+    let blob = json!({"pattern": "TWO", "path": format!("blob:{hash}"), "-i": true});
+    let row = json!({"pattern": "^t", "path": "#12", "output_mode": "count"});
+
+    let prepared = desk.prepare("grep", &row).unwrap();
+    let found = desk.done("grep", &blob);
+    let counted = desk.done("grep", &row);
+
+    assert_eq!(prepared.needs, [Need::Row(12)]);
+    assert_eq!(prepared.subject, "#12");
+    assert_eq!(found, format!("blob:{}\n2:two\n", hash.to_lowercase()));
+    assert_eq!(counted, "#12:1\n[1 matching line in 1 file]\n");
+    desk.given.blob = None;
+    let missing = desk.failed("grep", &row);
+    assert_eq!(missing, "there is no stored output `#12`");
 }
 
 #[test]
@@ -245,7 +286,7 @@ fn hidden_files_are_not_searched() {
     let found = desk.done("grep", &json!({"pattern": "sk-|fn main", "path": base}));
     let refused = desk.failed("grep", &json!({"pattern": "sk-", "path": "src/secret/key"}));
 
-    assert_eq!(found, "src/main.rs:1:fn main() {\n");
+    assert_eq!(found, "src/main.rs\n1:fn main() {\n");
     assert!(refused.contains("off limits"), "{refused}");
 }
 
@@ -284,7 +325,7 @@ fn long_lines_are_shown_around_the_match() {
     let text = desk.done("grep", &json!({"pattern": "needle"}));
 
     let expected = format!(
-        "a.txt:1:…{}needle{}… [line of 100006 bytes]\n",
+        "a.txt\n1:…{}needle{}… [line of 100006 bytes]\n",
         "x".repeat(100),
         "y".repeat(294)
     );
@@ -335,6 +376,6 @@ fn names_cannot_pretend_to_be_lines() {
     assert_eq!(desk.done("glob", &json!({"pattern": "*"})), "a␊b␛.txt\n");
     assert_eq!(
         desk.done("grep", &json!({"pattern": "x"})),
-        "a␊b␛.txt:1:x\n"
+        "a␊b␛.txt\n1:x\n"
     );
 }

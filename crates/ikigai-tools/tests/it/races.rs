@@ -233,5 +233,5 @@ fn links_inside_the_project_keep_working() {
     assert_eq!(desk.get("real/a.txt"), "two\n");
     assert_eq!(desk.get("real/new.txt"), "new\n");
     assert!(desk.path("file").is_symlink() && desk.path("dangling").is_symlink());
-    assert_eq!(found, "real/a.txt:1:two\nreal/deep/er/b.txt:1:two\n");
+    assert_eq!(found, "real/a.txt\n1:two\n\nreal/deep/er/b.txt\n1:two\n");
 }
