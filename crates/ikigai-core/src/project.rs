@@ -65,6 +65,20 @@ pub struct ToolFacts {
     pub changes: FileChanges,
     /// Preview of an output while its row is folded.
     pub preview: OutputPreview,
+    /// Decision about its calls in `read` mode.
+    pub in_read_mode: ReadMode,
+}
+
+/// Decision about the calls of a tool in `read` mode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadMode {
+    /// They run.
+    Runs,
+    /// Some run, if there is a sandbox.
+    InSandbox,
+    /// All are refused, so the tool is not offered.
+    #[default]
+    Refused,
 }
 
 /// Files that the calls of a tool change.
@@ -96,12 +110,20 @@ impl ToolFacts {
     pub const READING: Self = Self {
         changes: FileChanges::None,
         preview: OutputPreview::Line,
+        in_read_mode: ReadMode::Runs,
+    };
+
+    /// Facts of a tool that changes no files, but acts on others: on the network or on agents.
+    pub const ACTING: Self = Self {
+        in_read_mode: ReadMode::Refused,
+        ..Self::READING
     };
 
     /// Facts of a tool whose results list all files that it wrote.
     pub const WRITING: Self = Self {
         changes: FileChanges::Listed,
         preview: OutputPreview::FewLines,
+        in_read_mode: ReadMode::Refused,
     };
 }
 

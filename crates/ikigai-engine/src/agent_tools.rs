@@ -151,8 +151,13 @@ impl ToolArguments for RecallArguments {
 impl AgentTool {
     const ALL: [Self; 5] = [Self::Fork, Self::Kill, Self::Send, Self::Wait, Self::Recall];
 
-    /// Facts about the calls of each of them.
-    pub(crate) const FACTS: ToolFacts = ToolFacts::READING;
+    /// Returns the facts about its calls.
+    pub(crate) const fn facts(self) -> ToolFacts {
+        match self {
+            Self::Fork | Self::Kill | Self::Send => ToolFacts::ACTING,
+            Self::Wait | Self::Recall => ToolFacts::READING,
+        }
+    }
 
     /// Returns the tool of this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
@@ -204,7 +209,7 @@ impl AgentTool {
             name: self.name().to_owned(),
             description: description.to_owned(),
             parameters,
-            facts: Self::FACTS,
+            facts: self.facts(),
         }
     }
 

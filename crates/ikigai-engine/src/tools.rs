@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ikigai_core::project::{ToolFacts, ToolSpec};
+use ikigai_core::project::{ReadMode, ToolFacts, ToolSpec};
 use ikigai_core::settings::Rule;
 use ikigai_core::spelling::spell_out;
 use ikigai_store::BoxFuture;
@@ -82,10 +82,27 @@ pub(crate) struct Toolset {
     pub(crate) tools: Vec<(ToolSpec, Arc<dyn Tool>)>,
     pub(crate) agent_tools: Vec<ToolSpec>,
     pub(crate) place: Place,
+    /// Sandbox of an agent in `read` mode; none in other modes.
+    pub(crate) reading: Option<Sandbox>,
 }
 
 impl Toolset {
     /// Returns the tool descriptions for the model.
+    ///
+    /// Tools whose calls would always be refused in this mode are left out.
+    pub(crate) fn offered(&self) -> Vec<ToolSpec> {
+        let mut specs = self.specs();
+        if let Some(sandbox) = self.reading {
+            specs.retain(|spec| match spec.facts.in_read_mode {
+                ReadMode::Runs => true,
+                ReadMode::InSandbox => sandbox == Sandbox::InForce,
+                ReadMode::Refused => false,
+            });
+        }
+        specs
+    }
+
+    /// Returns the descriptions of all tools that the agent has.
     pub(crate) fn specs(&self) -> Vec<ToolSpec> {
         let tools = self.tools.iter().map(|(spec, _)| spec.clone());
         let mut specs: Vec<_> = tools.chain(self.agent_tools.iter().cloned()).collect();
@@ -104,7 +121,7 @@ impl Toolset {
         let current = current_name(name);
         let found = self.tools.iter().find(|(spec, _)| spec.name == current);
         let Some((_, tool)) = found else {
-            let names: Vec<_> = self.specs().into_iter().map(|spec| spec.name).collect();
+            let names: Vec<_> = self.offered().into_iter().map(|spec| spec.name).collect();
             return Err(format!(
                 "There is no tool `{name}`. You have: {}.",
                 names.join(", ")
@@ -129,7 +146,7 @@ impl Toolset {
 
 /// Returns the facts of a tool in a stored row; it may no longer exist.
 pub fn tool_facts(name: &str) -> ToolFacts {
-    let of_agents = AgentTool::named(name).map(|_| AgentTool::FACTS);
+    let of_agents = AgentTool::named(name).map(AgentTool::facts);
     of_agents
         .or_else(|| builtin::facts(name))
         .unwrap_or_default()

@@ -7,7 +7,7 @@ mod tests;
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
@@ -76,11 +76,26 @@ pub struct CallArguments<T> {
     pub remark: Option<String>,
 }
 
+/// Returns an error if a JSON text ends in its middle: the model was cut off.
+pub fn check_complete(text: &str) -> Result<(), BadArguments> {
+    let parsed: Result<IgnoredAny, _> = serde_json::from_str(text);
+    match parsed {
+        Err(error) if error.is_eof() => Err(BadArguments(format!(
+            "the call was cut off by the limit of the answer's length: its arguments end after {} \
+             bytes, so nothing was done. Make smaller steps: write a long file in parts, the first \
+             with file_write and each other with file_edit, and make fewer calls in one answer.",
+            text.len()
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// Parses arguments. An empty text counts as no arguments.
 ///
 /// Accepts aliases, numbers and booleans as text, and ignores unknown fields.
 pub fn read<T: ToolArguments>(text: &str) -> Result<CallArguments<T>, BadArguments> {
     let text = if text.trim().is_empty() { "{}" } else { text };
+    check_complete(text)?;
     let schema = schema_of::<T>();
     let parse = || {
         // Serde would also accept a list of the values in order.

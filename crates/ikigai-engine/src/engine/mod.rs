@@ -312,7 +312,7 @@ fn key_of(choice: &ModelChoice) -> (String, String) {
 /// Returns the target of requests: model and tools.
 pub(crate) fn target_of(choice: &ModelChoice, tools: &Toolset) -> Target {
     Target {
-        tools: tools.specs(),
+        tools: tools.offered(),
         ..model_of(choice)
     }
 }

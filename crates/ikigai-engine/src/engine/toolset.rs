@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use ikigai_core::settings::Approve;
 use ikigai_core::{EffectClass, Settings};
 use ikigai_tools::permission::{Decision, Grant, Permissions, Sandbox, decide};
 use ikigai_tools::tool_names::current_name;
@@ -22,7 +23,14 @@ impl EngineReader {
             let mut words = chosen.into_iter().flatten();
             chosen.is_none() || words.any(|word| current_name(word) == name)
         };
+        let is_reading = settings.approve == Some(Approve::Read);
+        let reading = if is_reading {
+            Some(self.sandbox().await)
+        } else {
+            None
+        };
         Toolset {
+            reading,
             tools: named.filter(|(spec, _)| is_chosen(&spec.name)).collect(),
             agent_tools: AgentTool::specs()
                 .filter(|spec| is_chosen(&spec.name))

@@ -36,6 +36,9 @@ use crate::{EngineError, Worker};
 /// Most calls that run at the same time.
 const MOST_RUNNING: usize = 8;
 
+/// Refusals of one call, with the same arguments, that end a turn.
+const MOST_REFUSALS: usize = 5;
+
 /// Most lines of progress that wait for the front end; more are dropped.
 const PROGRESS_LINES: usize = 64;
 
@@ -50,6 +53,8 @@ pub(super) struct CallSet {
     progress: mpsc::Sender<UiEvent>,
     /// Results of calls that do not run; one commit stores them.
     pub(super) refused: Vec<Event>,
+    /// Tools and arguments of calls that were refused, also by the user.
+    pub(super) refusals: Vec<(String, String)>,
 }
 
 pub(super) struct Call {
@@ -108,6 +113,7 @@ impl ToolRound<'_> {
             running: HashMap::new(),
             progress,
             refused: Vec::new(),
+            refusals: Vec::new(),
         };
         let mut open = open.into_iter();
         while let Some(call) = open.next() {
@@ -162,6 +168,13 @@ impl ToolRound<'_> {
         }
         if let Some(stop) = self.worker.hear(front).await? {
             return self.worker.stop_here(&stop, front).await;
+        }
+        if let Some(tool) = turn.count_refusals(round.refusals) {
+            let text = format!(
+                "the model repeated a refused call of `{tool}` {MOST_REFUSALS} times without a change"
+            );
+            let rows = vec![failure(Category::Limit, &text, None, 1)];
+            return self.worker.give_up(rows, text, front).await;
         }
         self.worker.inbox().take_in(Senders::User, front).await?;
         Ok(TurnStep::Ask)
@@ -440,6 +453,22 @@ fn listener(
         // A slow front end misses lines, but no results.
         let _ = updates.try_send(update(text));
     })
+}
+
+impl Turn {
+    /// Counts refused calls; returns the tool of one that is repeated in vain.
+    fn count_refusals(&mut self, refusals: Vec<(String, String)>) -> Option<String> {
+        let mut repeated = None;
+        for refusal in refusals {
+            let tool = refusal.0.clone();
+            let count = self.refusals.entry(refusal).or_default();
+            *count += 1;
+            if *count >= MOST_REFUSALS {
+                repeated = Some(tool);
+            }
+        }
+        repeated
+    }
 }
 
 impl Call {

@@ -1,5 +1,6 @@
 //! Preparation of a turn: its model, tools and limits. Stores nothing.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use ikigai_core::data;
@@ -39,6 +40,8 @@ pub(super) struct Turn {
     pub(super) starts: bool,
     pub(super) requests: usize,
     pub(super) calls: usize,
+    /// Number of refusals of each call, by tool and arguments.
+    pub(super) refusals: HashMap<(String, String), usize>,
     pub(super) deadline: Instant,
 }
 
@@ -49,7 +52,12 @@ impl Turn {
         let settings = agent.state.settings();
         let choice = engine.choice(settings)?;
         let model = engine.models.resolve(&choice)?;
-        let tools = engine.toolset(settings).await;
+        // `run --approve` can replace the mode for this process.
+        let in_force = Settings {
+            approve: Some(ledger.grant().mode),
+            ..settings.clone()
+        };
+        let tools = engine.toolset(&in_force).await;
         let budget = engine.budget(settings, &choice, model.window_tokens());
         Ok(Self {
             target: Target {
@@ -67,6 +75,7 @@ impl Turn {
             overflowed: false,
             requests: 0,
             calls: 0,
+            refusals: HashMap::new(),
             deadline: Instant::now() + engine.limits.time,
         })
     }
@@ -83,6 +92,7 @@ impl Turn {
             overflowed: self.overflowed,
             requests: self.requests,
             calls: self.calls,
+            refusals: std::mem::take(&mut self.refusals),
             deadline: self.deadline,
             ..fresh
         };

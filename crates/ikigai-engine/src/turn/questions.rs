@@ -120,6 +120,10 @@ impl ToolRound<'_> {
             let open = &round.calls[index].open;
             events.push(open.result(Came::failed(reason), Verdict::Refused));
         }
+        if let Answer::No(_) = answer {
+            let open = round.calls[index].open.clone();
+            round.count_refusal(&open);
+        }
         self.worker.crash_point(CrashPoint::BeforePermissionStored);
         let rows = self
             .worker

@@ -138,10 +138,17 @@ impl ToolRound<'_> {
 }
 
 impl CallSet {
+    /// Remembers a refused call, to end a turn that repeats it.
+    pub(super) fn count_refusal(&mut self, open: &OpenCall) {
+        let refusal = (open.name.clone(), open.arguments.clone());
+        self.refusals.push(refusal);
+    }
+
     /// Answers a call that does not run. The turn continues.
     pub(super) fn refuse(&mut self, open: &OpenCall, reason: String) -> Option<Stop> {
         let result = open.result(Came::failed(reason), Verdict::Refused);
         self.refused.push(result);
+        self.count_refusal(open);
         None
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ikigai_core::data::{self, ToolResultData};
 use ikigai_core::settings::Approve;
-use ikigai_core::{AgentId, Micros};
+use ikigai_core::{AgentId, Kind, Micros};
 use ikigai_engine::{Outcome, Safety, Tools, UiEvent, Worker};
 use ikigai_store::ReadLog;
 use ikigai_testkit::Step;
@@ -139,6 +139,54 @@ async fn changed_file_guard_uses_the_path() {
     assert_eq!(found(), "theirs\n");
     let who = format!("lib.rs was changed by {name} #{}, 12 s ago.", row.0);
     assert!(refused.contains(&who), "{refused}\nlacks\n{who}");
+}
+
+/// A file is overwritten only if the path has read it; a restart does not forget that.
+#[tokio::test(start_paused = true)]
+async fn unread_files_are_not_overwritten() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("lib.rs");
+    std::fs::write(&file, "old\n").unwrap();
+    let world = with_real_tools();
+    let mut worker = agent_in(&world, &directory).await;
+    let write = json!({ "file_path": "lib.rs", "content": "new\n" });
+
+    let refused = output_of(&world, &mut worker, "file_write", &write).await;
+    let read = json!({ "path": "lib.rs" });
+    output_of(&world, &mut worker, "file_read", &read).await;
+    let restarted = world.restarted();
+    let workdir = directory.path().to_str().unwrap();
+    let record = restarted.engine.latest(workdir).await.unwrap().unwrap();
+    let mut worker = restarted.engine.open(&record).await.unwrap();
+    worker.approve_for_now(Approve::All).await.unwrap();
+    let written = output_of(&restarted, &mut worker, "file_write", &write).await;
+
+    assert!(refused.contains("you have not read it"), "{refused}");
+    assert!(written.starts_with("wrote `lib.rs`"), "{written}");
+}
+
+/// `grep` searches the whole output of a row, and commands name files that the agent knows.
+#[tokio::test(start_paused = true)]
+async fn calls_get_rows_and_read_files_from_the_log() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("a.txt"), "one\ntwo\n").unwrap();
+    let world = with_real_tools();
+    let mut worker = agent_in(&world, &directory).await;
+    let read = json!({ "file_path": "a.txt" });
+    output_of(&world, &mut worker, "file_read", &read).await;
+    let id = worker.agent().state.agent();
+    let rows = world.rows(id).await;
+    let is_result = |row: &&ikigai_core::Row| row.kind.read_as() == Some(Kind::ToolResult);
+    let row = rows.iter().rfind(is_result).unwrap().at.seq;
+
+    let search = json!({ "pattern": "two", "path": format!("#{row}") });
+    let found = output_of(&world, &mut worker, "grep", &search).await;
+    let change = json!({ "command": "echo three > a.txt" });
+    let changed = output_of(&world, &mut worker, "bash", &change).await;
+
+    assert_eq!(found, format!("#{row}\n2:     2\ttwo\n"));
+    let line = "[this changed files that you had read: `a.txt`; read them again]";
+    assert!(changed.contains(line), "{changed}");
 }
 
 /// Returns the newest row by which an agent wrote a file, and its time.

@@ -22,6 +22,7 @@ mod memory;
 mod past_request;
 mod questions;
 mod queue;
+mod refusals;
 mod restarts;
 mod resuming;
 mod roots;

@@ -100,6 +100,21 @@ fn a_null_is_as_good_as_nothing() {
 }
 
 #[test]
+fn arguments_that_were_cut_off_propose_smaller_steps() {
+    let whole = r#"{"pattern": "two words", "count": 12}"#;
+
+    for end in 1..whole.len() {
+        let reason = read::<Example>(&whole[..end]).unwrap_err().0;
+        let expected = format!(
+            "the call was cut off by the limit of the answer's length: its arguments end after {end} \
+             bytes, so nothing was done. Make smaller steps: "
+        );
+        assert!(reason.starts_with(&expected), "{reason}");
+    }
+    assert!(read::<Example>(whole).is_ok());
+}
+
+#[test]
 fn other_spellings_are_resolved_once() {
     let table = [
         (r#"{"query": "a"}"#, r#"pattern="a""#, None),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_core::EffectClass;
-use ikigai_core::project::{FileChanges, OutputPreview, ToolFacts, ToolSpec};
+use ikigai_core::project::{FileChanges, OutputPreview, ReadMode, ToolFacts, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -35,6 +35,7 @@ pub(super) const NAME: &str = "bash";
 pub(super) const FACTS: ToolFacts = ToolFacts {
     changes: FileChanges::Unknown,
     preview: OutputPreview::FewLines,
+    in_read_mode: ReadMode::InSandbox,
 };
 
 /// Default timeout of a command.

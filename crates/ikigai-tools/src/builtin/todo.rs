@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ikigai_core::EffectClass;
-use ikigai_core::project::{FileChanges, OutputPreview, ToolFacts, ToolSpec};
+use ikigai_core::project::{FileChanges, OutputPreview, ReadMode, ToolFacts, ToolSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -24,6 +24,7 @@ pub(super) const NAME: &str = TODO;
 pub(super) const FACTS: ToolFacts = ToolFacts {
     changes: FileChanges::None,
     preview: OutputPreview::Long,
+    in_read_mode: ReadMode::Runs,
 };
 
 /// Most items of a list.

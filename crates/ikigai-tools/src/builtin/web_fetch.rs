@@ -25,7 +25,7 @@ use crate::{CallContext, Output, Place, Prepared, Run, Tool, Touches};
 pub(super) const NAME: &str = "web_fetch";
 
 /// Facts about its calls.
-pub(super) const FACTS: ToolFacts = ToolFacts::READING;
+pub(super) const FACTS: ToolFacts = ToolFacts::ACTING;
 
 /// Default number of characters, about the limit of a result.
 const DEFAULT_LIMIT: usize = 20_000;

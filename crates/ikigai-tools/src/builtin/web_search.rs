@@ -22,7 +22,7 @@ use crate::{CallContext, Output, Place, Prepared, Run, Tool, Touches};
 pub(super) const NAME: &str = "web_search";
 
 /// Facts about its calls.
-pub(super) const FACTS: ToolFacts = ToolFacts::READING;
+pub(super) const FACTS: ToolFacts = ToolFacts::ACTING;
 
 /// Endpoint of the Brave Search API.
 pub const BRAVE_URL: &str = "https://api.search.brave.com/res/v1/web/search";

@@ -32,8 +32,8 @@ fn a_diff_shows_hunks_and_counts() {
 #[test]
 fn the_changed_lines_of_the_new_content_are_named() {
     let old = numbered("", 40);
-    let third = |line: usize| if line % 3 == 0 { "x" } else { "" };
-    let many: String = (0..40)
+    let third = |line: usize| if line.is_multiple_of(3) { "x" } else { "" };
+    let many: Vec<String> = (0..40)
         .map(|line| format!("{}{line}\n", third(line)))
         .collect();
     let table = [
@@ -46,7 +46,10 @@ fn the_changed_lines_of_the_new_content_are_named() {
             "lines 1, 31-32",
         ),
         (format!("{old}end\n"), "line 41"),
-        (many, "lines 1, 4, 7, 10, 13, 16, 19, 22, 25, 28, …"),
+        (
+            many.concat(),
+            "lines 1, 4, 7, 10, 13, 16, 19, 22, 25, 28, …",
+        ),
     ];
 
     for (new, place) in table {

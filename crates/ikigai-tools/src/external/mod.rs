@@ -85,6 +85,7 @@ impl Tool for External {
 /// Parses the arguments and checks them against the tool's schema.
 fn object(text: &str, schema: &Value) -> Result<Map<String, Value>, BadArguments> {
     let text = if text.trim().is_empty() { "{}" } else { text };
+    arguments::check_complete(text)?;
     let complaint = match serde_json::from_str(text) {
         Ok(value) => match fit::check(&value, schema) {
             Ok(()) => match value {

@@ -443,7 +443,7 @@ async fn arguments_must_fit_before_anything_is_run() {
         ("", "`word` is missing"),
         ("[]", "they must be an object, not array"),
         (r#"{"word":1}"#, "`word` must be string, not number"),
-        ("{", "EOF while parsing an object at line 1 column 1"),
+        ("{word}", "key must be a string at line 1 column 2"),
     ] {
         let error = tool.prepare(arguments, &place).err().unwrap();
         assert_eq!(
