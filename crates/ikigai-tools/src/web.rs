@@ -3,7 +3,6 @@
 pub(crate) mod address;
 pub(crate) mod client;
 pub(crate) mod decode;
-mod entities;
 mod html;
 pub(crate) mod markdown;
 mod text;

@@ -1,6 +1,6 @@
 //! Content type and text of a body.
 
-use super::entities::windows_character;
+use encoding_rs::{Encoding, UTF_8};
 
 /// Size of the start in which a page may declare its charset.
 const DECLARED_WITHIN_BYTES: usize = 1024;
@@ -69,18 +69,20 @@ fn guessed(body: &[u8]) -> Content {
     }
 }
 
-/// Decodes a body: UTF-8, or Latin-1 if that is declared.
+/// Decodes a body: by its byte order mark, the declared charset, or as UTF-8.
 pub(crate) fn text_of(kind: &str, body: &[u8]) -> String {
-    let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     let begin = body.get(..DECLARED_WITHIN_BYTES).unwrap_or(body);
     let begin = String::from_utf8_lossy(begin).to_ascii_lowercase();
-    let declared = charset(kind).or_else(|| charset(&begin));
-    match declared {
-        Some("iso-8859-1" | "latin1" | "latin-1" | "windows-1252" | "cp1252") => {
-            body.iter().copied().map(windows_character).collect()
-        }
-        _ => String::from_utf8_lossy(body).into_owned(),
-    }
+    let declared = encoding(kind).or_else(|| {
+        // A declaration that could be read is not in UTF-16.
+        encoding(&begin).map(Encoding::output_encoding)
+    });
+    let (text, _, _) = declared.unwrap_or(UTF_8).decode(body);
+    text.into_owned()
+}
+
+fn encoding(text: &str) -> Option<&'static Encoding> {
+    Encoding::for_label(charset(text)?.as_bytes())
 }
 
 /// Returns the value after `charset=`.

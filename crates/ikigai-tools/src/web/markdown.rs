@@ -2,14 +2,13 @@
 
 use reqwest::Url;
 
-use super::entities::decoded;
 use super::html::{HtmlTag, HtmlToken, tokens};
 use super::text::TextLines;
 
 /// Elements that are omitted with their content.
 const LEFT_OUT: &[&str] = &[
-    "audio", "canvas", "iframe", "noscript", "object", "select", "svg", "template", "textarea",
-    "video",
+    "audio", "canvas", "iframe", "noscript", "object", "script", "select", "style", "svg",
+    "template", "textarea", "video",
 ];
 
 /// Elements that are paragraphs, with an empty line around them.
@@ -61,7 +60,7 @@ pub(crate) fn page(html: &str, base: &Url) -> WebPage {
             break;
         }
         match token {
-            HtmlToken::Text(text) => writer.text(text),
+            HtmlToken::Text(text) => writer.text(&text),
             HtmlToken::Open(tag) => writer.open(&tag),
             HtmlToken::Close(name) => writer.close(&name),
         }
@@ -118,17 +117,16 @@ impl<'a> Writer<'a> {
         if self.left_out.is_some() {
             return;
         }
-        let text = decoded(text);
         if self.in_title {
-            self.title.push_str(&text);
+            self.title.push_str(text);
         } else if self.is_preformatted() {
-            self.lines.verbatim(&text);
+            self.lines.verbatim(text);
         } else {
-            self.lines.flowing(&text);
+            self.lines.flowing(text);
         }
     }
 
-    fn open(&mut self, tag: &HtmlTag<'_>) {
+    fn open(&mut self, tag: &HtmlTag) {
         let name = tag.name.as_str();
         if let Some((left_out, count)) = &mut self.left_out {
             *count += usize::from(left_out == name);
@@ -338,7 +336,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn image(&mut self, tag: &HtmlTag<'_>) {
+    fn image(&mut self, tag: &HtmlTag) {
         let text = tag.attribute("alt").unwrap_or_default();
         if text.trim().is_empty() {
             return;
@@ -350,7 +348,7 @@ impl<'a> Writer<'a> {
             .wrap("![", &format!("]({})", address.unwrap_or_default()));
     }
 
-    fn open_preformatted(&mut self, tag: &HtmlTag<'_>) {
+    fn open_preformatted(&mut self, tag: &HtmlTag) {
         match tag.name.as_str() {
             "br" => self.lines.verbatim("\n"),
             "code" => self.lines.name_language(&language(tag)),
@@ -399,7 +397,7 @@ impl<'a> Writer<'a> {
 }
 
 /// Returns the language of code, from the usual class names.
-fn language(tag: &HtmlTag<'_>) -> String {
+fn language(tag: &HtmlTag) -> String {
     let classes = tag.attribute("class").unwrap_or_default();
     let named = classes.split_whitespace().find_map(|class| {
         class
@@ -418,7 +416,7 @@ pub(crate) fn plain(html: &str) -> String {
     let mut text = String::new();
     for token in tokens(html) {
         if let HtmlToken::Text(part) = token {
-            text.push_str(&decoded(part));
+            text.push_str(&part);
         }
     }
     on_one_line(&text)

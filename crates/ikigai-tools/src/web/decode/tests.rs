@@ -33,12 +33,19 @@ fn what_a_body_is_follows_from_its_type_or_its_bytes() {
 
 #[test]
 fn text_is_utf_8_or_what_is_declared() {
-    let table: [(&str, &[u8], &str); 7] = [
+    let table: [(&str, &[u8], &str); 10] = [
         ("text/plain", "grün".as_bytes(), "grün"),
         ("text/plain", b"\xef\xbb\xbfa", "a"),
         ("text/plain", b"gr\xfcn", "gr\u{fffd}n"),
         ("text/plain; charset=iso-8859-1", b"gr\xfcn \x80", "grün €"),
         ("text/html; charset=\"windows-1252\"", b"\x93a\x94", "“a”"),
+        ("text/html; charset=shift_jis", b"\x93\xfa\x96{", "日本"),
+        ("text/plain; charset=utf-16le", b"a\0\xfc\0", "aü"),
+        (
+            "text/html",
+            b"<meta charset=utf-16>a",
+            "<meta charset=utf-16>a",
+        ),
         (
             "text/html",
             b"<meta charset=latin1>\xfc",

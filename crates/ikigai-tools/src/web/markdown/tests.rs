@@ -83,6 +83,16 @@ fn elements_become_markdown() {
         ),
         ("a<hr>b", "a\n\n---\n\nb"),
         ("<dl><dt>a<dd>b</dl>", "a\nb"),
+    ];
+
+    for (html, wanted) in table {
+        assert_eq!(text(html), wanted, "{html}");
+    }
+}
+
+#[test]
+fn pages_are_split_as_browsers_do() {
+    let table = [
         ("a<!-- <b>no</b> -->b<!doctype x>c<?php no ?>d", "abcd"),
         (
             "a<script>if (a<b) '</p>'</SCRIPT >b<style>x{}</style>c",
@@ -93,12 +103,19 @@ fn elements_become_markdown() {
             "abc",
         ),
         ("a < b && c > d", "a < b && c > d"),
-        ("1 <2 </ 3 <", "1 <2 </ 3 <"),
+        ("1 <2 <", "1 <2 <"),
+        // As browsers read it, this begins a comment.
+        ("1 </ 2 > 3", "1 3"),
         (
             "&lt;b&gt; &copy; &#65;&#x42; &#150; &nope; &amp",
             "<b> © AB – &nope; &",
         ),
-        ("?a=1&copy=2", "?a=1&copy=2"),
+        (
+            "<a href='?a=1&copy=2'>x</a> &copy=2 &notin; &CounterClockwiseContourIntegral;",
+            "[x](https://example.com/docs/page?a=1&copy=2) ©=2 ∉ ∳",
+        ),
+        ("a<script><!-- <script>no</script> --></script>b", "ab"),
+        ("a<title>no</titl><b>no</title>b", "ab"),
         ("a&#27;[31mb\u{7}", "a[31mb"),
         ("<p title='a > b'>x</p>", "x"),
         ("<p title=\"it's\">x</p>", "x"),
