@@ -6,17 +6,15 @@ use std::fmt;
 use std::future::ready;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ikigai_core::{
-    AgentId, ControlQuery, Micros, PageQuery, ProcessId, Row, RowRef, SessionId, Span,
-};
+use ikigai_core::{AgentId, Micros, ProcessId};
 use ikigai_store::{
-    AgentRecord, Ancestry, Batch, BlobHash, BoxFuture, CommitError, Committed, DraftRecord, Head,
-    Log, MailRecord, ProcessRecord, Pulse, ReadFuture, ReadLog, RestorePoint, RunRecord,
-    SearchPage, SearchQuery, SessionRecord, Snapshot, StoreError, Watch,
+    Batch, BoxFuture, CommitError, Committed, Log, ProcessRecord, ReadFuture, ReadLog as _,
+    StoreError, Watch,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::task::unconstrained;
 
+use crate::forwarded_reads::forward_reads;
 use crate::postgres::LentDatabase;
 use crate::stores::open_log;
 use crate::{MemoryStore, block_on};
@@ -170,6 +168,10 @@ impl ChosenStore {
         self.lock().clone().ok_or(StoreError::Closed)
     }
 
+    fn process(&self) -> ProcessId {
+        self.process
+    }
+
     fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&dyn Log) -> Result<T, StoreError>,
@@ -177,139 +179,12 @@ impl ChosenStore {
         let answer = self.inner().and_then(|store| read(&*store));
         Box::pin(ready(answer))
     }
-}
 
-/// Waits for a reply on this thread, without the cooperative budget of the runtime.
-fn now<T>(answer: BoxFuture<'_, T>) -> T {
-    block_on(unconstrained(answer))
-}
-
-impl Log for ChosenStore {
-    fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed, CommitError>> {
-        let store = self.inner().map_err(CommitError::from);
-        let outcome = store.and_then(|store| now(store.commit(batch)));
-        if let (Backing::Engine { commits, .. }, Ok(_)) = (&self.log, &outcome) {
-            commits.send_modify(|count| *count += 1);
-        }
-        Box::pin(ready(outcome))
-    }
-}
-
-impl ReadLog for ChosenStore {
-    fn process(&self) -> ProcessId {
-        self.process
-    }
-
-    fn head(&self, agent: AgentId) -> ReadFuture<'_, Option<Head>> {
-        self.read(|store| now(store.head(agent)))
-    }
-
-    fn control(&self, query: ControlQuery) -> ReadFuture<'_, Vec<Row>> {
-        self.read(|store| now(store.control(query)))
-    }
-
-    fn page(&self, query: PageQuery) -> ReadFuture<'_, Vec<Row>> {
-        self.read(|store| now(store.page(query)))
-    }
-
-    fn usage(&self, span: Span, limit: usize) -> ReadFuture<'_, Vec<Row>> {
-        self.read(|store| now(store.usage(span, limit)))
-    }
-
-    fn newest_usage(&self, agents: Vec<AgentId>) -> ReadFuture<'_, Vec<Row>> {
-        self.read(|store| now(store.newest_usage(agents)))
-    }
-
-    fn user_rows(&self, spans: Vec<Span>, limit: usize) -> ReadFuture<'_, Vec<Row>> {
-        self.read(|store| now(store.user_rows(spans, limit)))
-    }
-
-    fn count_messages(&self, spans: Vec<Span>) -> ReadFuture<'_, u64> {
-        self.read(|store| now(store.count_messages(spans)))
-    }
-
-    fn snapshot(&self, upto: RowRef) -> ReadFuture<'_, Option<Snapshot>> {
-        self.read(|store| now(store.snapshot(upto)))
-    }
-
-    fn pages(&self, spans: Vec<Span>, limit: usize) -> ReadFuture<'_, Vec<Row>> {
-        self.read(|store| now(store.pages(spans, limit)))
-    }
-
-    fn restore_point(&self, agent: AgentId, limit: usize) -> ReadFuture<'_, Option<RestorePoint>> {
-        self.read(|store| now(store.restore_point(agent, limit)))
-    }
-
-    fn agents(&self, session: Option<SessionId>) -> ReadFuture<'_, Vec<AgentRecord>> {
-        self.read(|store| now(store.agents(session)))
-    }
-
-    fn living_roots(&self, session: SessionId) -> ReadFuture<'_, Vec<AgentRecord>> {
-        self.read(|store| now(store.living_roots(session)))
-    }
-
-    fn owners(&self) -> ReadFuture<'_, Vec<ProcessRecord>> {
-        self.read(|store| now(store.owners()))
-    }
-
-    fn agent(&self, agent: AgentId) -> ReadFuture<'_, Option<AgentRecord>> {
-        self.read(|store| now(store.agent(agent)))
-    }
-
-    fn find_by_name<'a>(&'a self, name: &'a str) -> ReadFuture<'a, Option<AgentRecord>> {
-        self.read(|store| now(store.find_by_name(name)))
-    }
-
-    fn living_names<'a>(&'a self, beginning: &'a str) -> ReadFuture<'a, Vec<String>> {
-        self.read(|store| now(store.living_names(beginning)))
-    }
-
-    fn ancestry(&self, agent: AgentId, most: usize) -> ReadFuture<'_, Option<Ancestry>> {
-        self.read(|store| now(store.ancestry(agent, most)))
-    }
-
-    fn dead_among(&self, agents: Vec<AgentId>) -> ReadFuture<'_, Vec<AgentId>> {
-        self.read(|store| now(store.dead_among(agents)))
-    }
-
-    fn is_process_alive<'a>(&'a self, process: &'a ProcessRecord) -> ReadFuture<'a, bool> {
-        self.read(|store| now(store.is_process_alive(process)))
-    }
-
-    fn pulse(&self) -> ReadFuture<'_, Pulse> {
-        self.read(|store| now(store.pulse()))
-    }
-
-    fn sessions(&self) -> ReadFuture<'_, Vec<SessionRecord>> {
-        self.read(|store| now(store.sessions()))
-    }
-
-    fn mail(&self, to: AgentId) -> ReadFuture<'_, Vec<MailRecord>> {
-        self.read(|store| now(store.mail(to)))
-    }
-
-    fn queued_mail(&self, to: AgentId) -> ReadFuture<'_, Vec<MailRecord>> {
-        self.read(|store| now(store.queued_mail(to)))
-    }
-
-    fn open_runs(&self, agent: AgentId) -> ReadFuture<'_, Vec<RunRecord>> {
-        self.read(|store| now(store.open_runs(agent)))
-    }
-
-    fn draft(&self, agent: AgentId) -> ReadFuture<'_, Option<DraftRecord>> {
-        self.read(|store| now(store.draft(agent)))
-    }
-
-    fn blob(&self, hash: BlobHash) -> ReadFuture<'_, Option<Vec<u8>>> {
-        self.read(|store| now(store.blob(hash)))
-    }
-
-    fn search(&self, query: SearchQuery) -> ReadFuture<'_, SearchPage> {
-        self.read(|store| now(store.search(query)))
-    }
-
-    fn index_chunk(&self) -> ReadFuture<'_, u64> {
-        self.read(|store| now(store.index_chunk()))
+    fn read_rows<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&dyn Log) -> Result<T, StoreError>,
+    ) -> ReadFuture<'static, T> {
+        self.read(read)
     }
 
     /// Sends the dump; not ready immediately, because the receiver of the lines must run.
@@ -333,3 +208,21 @@ impl ReadLog for ChosenStore {
         }
     }
 }
+
+/// Waits for a reply on this thread, without the cooperative budget of the runtime.
+fn now<T>(answer: BoxFuture<'_, T>) -> T {
+    block_on(unconstrained(answer))
+}
+
+impl Log for ChosenStore {
+    fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed, CommitError>> {
+        let store = self.inner().map_err(CommitError::from);
+        let outcome = store.and_then(|store| now(store.commit(batch)));
+        if let (Backing::Engine { commits, .. }, Ok(_)) = (&self.log, &outcome) {
+            commits.send_modify(|count| *count += 1);
+        }
+        Box::pin(ready(outcome))
+    }
+}
+
+forward_reads!(ChosenStore, now);

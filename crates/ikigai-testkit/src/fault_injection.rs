@@ -5,12 +5,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ikigai_core::{AgentId, ControlQuery, PageQuery, ProcessId, Row, RowRef, SessionId, Span};
+use ikigai_core::{AgentId, ProcessId, Row};
 use ikigai_store::{
-    AgentRecord, Ancestry, Batch, BlobHash, BoxFuture, CommitError, Committed, DraftRecord, Head,
-    Log, MailRecord, ProcessRecord, Pulse, ReadFuture, ReadLog, RestorePoint, RunRecord,
-    SearchPage, SearchQuery, SessionRecord, Snapshot, StoreError, Watch,
+    Batch, BoxFuture, CommitError, Committed, Log, ReadFuture, RestorePoint, StoreError, Watch,
 };
+use tokio::sync::mpsc::Sender;
+
+use crate::forwarded_reads::forward_reads;
 
 /// Fault of a commit.
 #[derive(Debug)]
@@ -147,16 +148,29 @@ impl FaultyStore {
         self.script().rows_read
     }
 
+    fn process(&self) -> ProcessId {
+        self.inner.process()
+    }
+
     /// Reads rows and counts them.
-    fn read_rows<'a>(
+    fn read_rows<'a, T: CountRows + Send + 'a>(
         &'a self,
-        reading: impl FnOnce(&'a dyn Log) -> ReadFuture<'a, Vec<Row>> + Send + 'a,
-    ) -> ReadFuture<'a, Vec<Row>> {
+        reading: impl FnOnce(&'a dyn Log) -> ReadFuture<'a, T> + Send + 'a,
+    ) -> ReadFuture<'a, T> {
         Box::pin(async move {
             let rows = self.read(reading).await?;
-            self.script().rows_read += rows.len();
+            self.script().rows_read += rows.count_rows();
             Ok(rows)
         })
+    }
+
+    fn dump(&self, of: Option<Vec<AgentId>>, lines: Sender<String>) -> ReadFuture<'_, ()> {
+        self.read(move |store| store.dump(of, lines))
+    }
+
+    fn watch(&self) -> Result<Watch, StoreError> {
+        self.next_read()?;
+        self.inner.watch()
     }
 
     fn script(&self) -> MutexGuard<'_, FaultScript> {
@@ -202,6 +216,23 @@ impl FaultyStore {
     }
 }
 
+/// Answer of a read with a number of rows.
+trait CountRows {
+    fn count_rows(&self) -> usize;
+}
+
+impl CountRows for Vec<Row> {
+    fn count_rows(&self) -> usize {
+        self.len()
+    }
+}
+
+impl CountRows for Option<RestorePoint> {
+    fn count_rows(&self) -> usize {
+        self.as_ref().map_or(0, |it| it.control.len())
+    }
+}
+
 impl Log for FaultyStore {
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed, CommitError>> {
         Box::pin(async move {
@@ -231,142 +262,7 @@ impl Log for FaultyStore {
     }
 }
 
-impl ReadLog for FaultyStore {
-    fn process(&self) -> ProcessId {
-        self.inner.process()
-    }
-
-    fn head(&self, agent: AgentId) -> ReadFuture<'_, Option<Head>> {
-        self.read(move |store| store.head(agent))
-    }
-
-    fn control(&self, query: ControlQuery) -> ReadFuture<'_, Vec<Row>> {
-        self.read_rows(move |store| store.control(query))
-    }
-
-    fn page(&self, query: PageQuery) -> ReadFuture<'_, Vec<Row>> {
-        self.read_rows(move |store| store.page(query))
-    }
-
-    fn usage(&self, span: Span, limit: usize) -> ReadFuture<'_, Vec<Row>> {
-        self.read_rows(move |store| store.usage(span, limit))
-    }
-
-    fn newest_usage(&self, agents: Vec<AgentId>) -> ReadFuture<'_, Vec<Row>> {
-        self.read_rows(move |store| store.newest_usage(agents))
-    }
-
-    fn user_rows(&self, spans: Vec<Span>, limit: usize) -> ReadFuture<'_, Vec<Row>> {
-        self.read(move |store| store.user_rows(spans, limit))
-    }
-
-    fn count_messages(&self, spans: Vec<Span>) -> ReadFuture<'_, u64> {
-        self.read(move |store| store.count_messages(spans))
-    }
-
-    fn snapshot(&self, upto: RowRef) -> ReadFuture<'_, Option<Snapshot>> {
-        self.read(move |store| store.snapshot(upto))
-    }
-
-    fn pages(&self, spans: Vec<Span>, limit: usize) -> ReadFuture<'_, Vec<Row>> {
-        self.read_rows(move |store| store.pages(spans, limit))
-    }
-
-    fn restore_point(&self, agent: AgentId, limit: usize) -> ReadFuture<'_, Option<RestorePoint>> {
-        Box::pin(async move {
-            let opening = self
-                .read(move |store| store.restore_point(agent, limit))
-                .await?;
-            self.script().rows_read += opening.as_ref().map_or(0, |it| it.control.len());
-            Ok(opening)
-        })
-    }
-
-    fn agents(&self, session: Option<SessionId>) -> ReadFuture<'_, Vec<AgentRecord>> {
-        self.read(move |store| store.agents(session))
-    }
-
-    fn living_roots(&self, session: SessionId) -> ReadFuture<'_, Vec<AgentRecord>> {
-        self.read(move |store| store.living_roots(session))
-    }
-
-    fn owners(&self) -> ReadFuture<'_, Vec<ProcessRecord>> {
-        self.read(|store| store.owners())
-    }
-
-    fn agent(&self, agent: AgentId) -> ReadFuture<'_, Option<AgentRecord>> {
-        self.read(move |store| store.agent(agent))
-    }
-
-    fn find_by_name<'a>(&'a self, name: &'a str) -> ReadFuture<'a, Option<AgentRecord>> {
-        self.read(move |store| store.find_by_name(name))
-    }
-
-    fn living_names<'a>(&'a self, beginning: &'a str) -> ReadFuture<'a, Vec<String>> {
-        self.read(move |store| store.living_names(beginning))
-    }
-
-    fn ancestry(&self, agent: AgentId, most: usize) -> ReadFuture<'_, Option<Ancestry>> {
-        self.read(move |store| store.ancestry(agent, most))
-    }
-
-    fn dead_among(&self, agents: Vec<AgentId>) -> ReadFuture<'_, Vec<AgentId>> {
-        self.read(move |store| store.dead_among(agents))
-    }
-
-    fn is_process_alive<'a>(&'a self, process: &'a ProcessRecord) -> ReadFuture<'a, bool> {
-        self.read(move |store| store.is_process_alive(process))
-    }
-
-    fn pulse(&self) -> ReadFuture<'_, Pulse> {
-        self.read(|store| store.pulse())
-    }
-
-    fn sessions(&self) -> ReadFuture<'_, Vec<SessionRecord>> {
-        self.read(|store| store.sessions())
-    }
-
-    fn mail(&self, to: AgentId) -> ReadFuture<'_, Vec<MailRecord>> {
-        self.read(move |store| store.mail(to))
-    }
-
-    fn queued_mail(&self, to: AgentId) -> ReadFuture<'_, Vec<MailRecord>> {
-        self.read(move |store| store.queued_mail(to))
-    }
-
-    fn open_runs(&self, agent: AgentId) -> ReadFuture<'_, Vec<RunRecord>> {
-        self.read(move |store| store.open_runs(agent))
-    }
-
-    fn draft(&self, agent: AgentId) -> ReadFuture<'_, Option<DraftRecord>> {
-        self.read(move |store| store.draft(agent))
-    }
-
-    fn blob(&self, hash: BlobHash) -> ReadFuture<'_, Option<Vec<u8>>> {
-        self.read(move |store| store.blob(hash))
-    }
-
-    fn search(&self, query: SearchQuery) -> ReadFuture<'_, SearchPage> {
-        self.read(move |store| store.search(query))
-    }
-
-    fn index_chunk(&self) -> ReadFuture<'_, u64> {
-        self.read(|store| store.index_chunk())
-    }
-
-    fn dump(
-        &self,
-        of: Option<Vec<AgentId>>,
-        lines: tokio::sync::mpsc::Sender<String>,
-    ) -> ReadFuture<'_, ()> {
-        self.read(move |store| store.dump(of, lines))
-    }
-
-    fn watch(&self) -> Result<Watch, StoreError> {
-        self.next_read()?;
-        self.inner.watch()
-    }
-}
+forward_reads!(FaultyStore, std::convert::identity);
 
 fn unknown() -> CommitError {
     CommitError::Unknown("the connection broke, as the test's script says".into())

@@ -14,6 +14,7 @@ pub mod docs;
 mod engine_choice;
 mod executor;
 mod fault_injection;
+mod forwarded_reads;
 pub mod framed_server;
 pub mod generate;
 mod golden;

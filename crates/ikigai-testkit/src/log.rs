@@ -1,7 +1,6 @@
 //! A log for tests: agents in memory that are written to a store at the same time.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use ikigai_core::data::ForkContext;
 use ikigai_core::fork::{ForkOrder, fork_events};
@@ -62,11 +61,6 @@ impl TestLog {
             live: BTreeMap::new(),
             now: 0,
         }
-    }
-
-    /// Returns the store as the program uses it.
-    pub fn shared_store(&self) -> Arc<dyn Log> {
-        Arc::new(self.store.clone())
     }
 
     fn tick(&mut self) -> Micros {
