@@ -24,6 +24,7 @@ mod options;
 mod place;
 mod reply;
 mod rows;
+mod sandbox;
 mod screen;
 mod search;
 mod shell;
@@ -89,6 +90,7 @@ pub static COMMANDS: &[&Command] = &[
     // tools
     &tools::TOOLS,
     &tools::APPROVE,
+    &sandbox::SANDBOX,
     // session
     &model::MODEL,
     &key::KEY,
