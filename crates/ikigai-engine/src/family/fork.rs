@@ -265,7 +265,7 @@ async fn child_facts(
         mode,
         answers: engine.hub.observer().1,
     };
-    seat_facts(engine, query).await
+    Box::pin(seat_facts(engine, query)).await
 }
 
 /// Reads the parent; fails if it may have no more children.

@@ -13,7 +13,7 @@ pub(super) async fn facts(ledger: &Ledger, answers: bool) -> Option<SeatFacts> {
         mode: ledger.grant().mode,
         answers,
     };
-    let facts = seat_facts(&ledger.engine, query).await?;
+    let facts = Box::pin(seat_facts(&ledger.engine, query)).await?;
     let name = ledger.settings().name.as_deref().unwrap_or_default();
     Some(facts.with_agent(name, ledger.agent.state.fork()))
 }

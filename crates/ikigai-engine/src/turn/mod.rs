@@ -65,9 +65,7 @@ impl Worker {
         front: &mut FrontEnd<'_>,
     ) -> Result<Outcome, EngineError> {
         let turn = self.store_message(text, None, front).await?;
-        TurnLoop { worker: self, turn }
-            .run(TurnStep::Ask, front)
-            .await
+        Box::pin(TurnLoop { worker: self, turn }.run(TurnStep::Ask, front)).await
     }
 
     /// Stores a submitted message and runs its turn.
@@ -83,9 +81,7 @@ impl Worker {
         match self.store_message(line, Some(*at), front).await {
             Ok(turn) => {
                 front.tell(UiEvent::Received(*id));
-                TurnLoop { worker: self, turn }
-                    .run(TurnStep::Ask, front)
-                    .await
+                Box::pin(TurnLoop { worker: self, turn }.run(TurnStep::Ask, front)).await
             }
             Err(error) => {
                 let is_over = matches!(&error, EngineError::Commit(CommitError::Fenced { .. }));
@@ -141,9 +137,7 @@ impl Worker {
     ) -> Result<Outcome, EngineError> {
         self.tell_settled(front).await?;
         let turn = Turn::prepare(&self.ledger).await?;
-        TurnLoop { worker: self, turn }
-            .run(TurnStep::Ask, front)
-            .await
+        Box::pin(TurnLoop { worker: self, turn }.run(TurnStep::Ask, front)).await
     }
 
     /// Delivers the agent's mail and answers it.
