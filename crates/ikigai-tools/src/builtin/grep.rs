@@ -313,6 +313,7 @@ impl GrepSearch {
         let outcome = searcher.search_slice(&self.matcher, bytes, &mut sink);
         tally.add(self.mode, &sink);
         match outcome {
+            Ok(()) if tally.matches == 0 => Output::done("no matches\n", "0 matching lines"),
             Ok(()) => tally.into_output(self.mode, false),
             Err(error) => Output::failed(format!("`{name}` cannot be searched: {error}")),
         }

@@ -265,6 +265,8 @@ fn stored_outputs_are_searched() {
     assert_eq!(prepared.subject, "#12");
     assert_eq!(found, format!("blob:{}\n2:two\n", hash.to_lowercase()));
     assert_eq!(counted, "#12:1\n[1 matching line in 1 file]\n");
+    let nothing = json!({"pattern": "four", "path": "#12"});
+    assert_eq!(desk.done("grep", &nothing), "no matches\n");
     desk.given.blob = None;
     let missing = desk.failed("grep", &row);
     assert_eq!(missing, "there is no stored output `#12`");
