@@ -56,8 +56,11 @@ pub(crate) struct KillArguments {
 pub(crate) struct SendArguments {
     /// Name or id of the agent, or `parent`.
     pub(crate) to: String,
-    /// What to tell it.
+    /// Text of the message.
     pub(crate) message: String,
+    /// True if you need an answer: then `wait` for it.
+    #[serde(default)]
+    pub(crate) question: bool,
 }
 
 /// Arguments of `wait`.
@@ -67,10 +70,21 @@ pub(crate) struct WaitArguments {
     /// Seconds to wait at most; 600 if not given.
     #[serde(default)]
     pub(crate) timeout: Option<u64>,
-    /// Wait until each of these has sent a message, has ended its work, or is dead. Without it: for
-    /// the next message from anybody.
+    /// Names of agents. Without them: the next message from any agent.
     #[serde(default)]
-    pub(crate) from_agents: Vec<String>,
+    pub(crate) agents: Vec<String>,
+    /// `all` (default): until each has sent a message, is idle or dead. `any`: until one has sent one.
+    #[serde(default)]
+    pub(crate) until: WaitUntil,
+}
+
+/// End of a wait for several agents.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum WaitUntil {
+    Any,
+    #[default]
+    All,
 }
 
 /// Arguments of `recall`.
@@ -126,10 +140,10 @@ impl ToolArguments for SendArguments {
 
 impl ToolArguments for WaitArguments {
     const ALIASES: Aliases = &[
-        ("agents", "from_agents"),
-        ("agent", "from_agents"),
-        ("ids", "from_agents"),
-        ("targets", "from_agents"),
+        ("from_agents", "agents"),
+        ("agent", "agents"),
+        ("ids", "agents"),
+        ("targets", "agents"),
         ("timeout_seconds", "timeout"),
         ("timeout_ms", MILLISECONDS),
     ];
@@ -191,12 +205,14 @@ impl AgentTool {
                 schema_of::<KillArguments>(),
             ),
             Self::Send => (
-                "Sends a message to another agent, which gets it when it waits or begins its next turn.",
+                "Sends a message to another agent, which gets it when it waits or with its next turn. A \
+                 question ends the wait of a parent at once.",
                 schema_of::<SendArguments>(),
             ),
             Self::Wait => (
-                "Waits for messages of other agents, and tells of each that you name whether it \
-                 sent one (received), has nothing more to say (idle), is dead, or still works (running).",
+                "Waits for messages of other agents. For each that you name it returns a report, a \
+                 question or a failure with its text, or its state: idle, dead, running. A question \
+                 ends the wait at once: answer it with `send`.",
                 schema_of::<WaitArguments>(),
             ),
             Self::Recall => (

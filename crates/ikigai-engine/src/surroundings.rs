@@ -123,7 +123,8 @@ async fn repository_of(
     let status = (engine.safety.blank)(status.as_bytes()).into_owned();
     let status = String::from_utf8_lossy(&status);
     let (first, rest) = status.split_once('\n').unwrap_or((&status, ""));
-    let branch = first.strip_prefix("## ").map(str::to_owned);
+    let branch = first.strip_prefix("## ");
+    let branch = branch.map(|it| it.trim_start_matches("No commits yet on ").to_owned());
     let rest = if rest.trim().is_empty() {
         "clean"
     } else {
@@ -183,8 +184,8 @@ fn identity(name: &str, fork: Option<(&str, bool)>) -> String {
         None => format!("`{name}`"),
         Some((parent, true)) => format!(
             "`{name}`, a child of agent `{parent}`. Your last answer is your report to it. You \
-             cannot ask the user; if you need an answer, `send` your question to `parent`. You \
-             share the working directory with `{parent}`"
+             cannot ask the user; to ask, `send` to `parent` with `question: true`, then `wait` for \
+             the answer. You share the working directory with `{parent}`"
         ),
         Some((parent, false)) => format!(
             "`{name}`, forked from agent `{parent}` by the user, who reads your answers. You share \

@@ -4,6 +4,7 @@ use ikigai_core::data::{UserData, UserOrigin, Verdict};
 use ikigai_core::{Event, Row};
 use ikigai_store::{AgentRecord, CommitError, Effect, MailEffect, MailId, MailRecord, Status};
 
+use super::mail_topic::{MailTopic, framed_mail};
 use super::{Deal, Dealt, Family, done};
 use crate::EngineError;
 use crate::agent_tools::SendArguments;
@@ -145,8 +146,8 @@ fn shortened(text: &str) -> String {
     format!("{}{NOTE}", &text[..end])
 }
 
-/// Builds the row of mail at the beginning of a turn; `sender` may be none.
-pub(crate) fn shown_mail(mail: &MailRecord, sender: Option<&str>) -> Event {
+/// Builds the row of mail at the beginning of a turn; the name of its sender may be unknown.
+pub(crate) fn shown_mail(mail: &MailRecord, sender: Option<&str>, topic: MailTopic) -> Event {
     let Some(from) = mail.from else {
         return Event::user(&mail.text);
     };
@@ -158,7 +159,7 @@ pub(crate) fn shown_mail(mail: &MailRecord, sender: Option<&str>) -> Event {
         ..UserData::default()
     };
     Event::User {
-        text: format!("Message from agent {sender}:\n{}", mail.text),
+        text: framed_mail(&sender, topic, &mail.text),
         data,
     }
 }

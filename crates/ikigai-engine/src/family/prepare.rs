@@ -65,7 +65,7 @@ impl Family<'_> {
                 touches: Touches::default(),
             }),
             AgentTool::Wait => read::<WaitArguments>(arguments).map(|it| {
-                let names = it.values.from_agents.join(" ");
+                let names = it.values.agents.join(" ");
                 AgentCall::reading(names)
             }),
             AgentTool::Recall => {

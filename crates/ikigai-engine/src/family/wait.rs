@@ -7,10 +7,12 @@ use ikigai_core::data::Verdict;
 use ikigai_core::{AgentId, Event, Micros, RowRef, Seq};
 use ikigai_store::{Agent, AgentRecord, Effect, MailEffect, MailRecord, Status};
 
+use super::mail_topic::{MailTopic, framed_mail, topic_of};
 use super::{Deal, Dealt, Family, WAIT_SECONDS};
-use crate::EngineError;
-use crate::agent_tools::{MOST_WAIT_SECONDS, WaitArguments};
+use crate::agent_tools::{MOST_WAIT_SECONDS, WaitArguments, WaitUntil};
 use crate::calls::{Came, OpenCall};
+use crate::ledger::Tally;
+use crate::{EngineError, EngineReader};
 
 /// Rows read per query to check if another process's agent works.
 const PAGE_ROWS: usize = 64;
@@ -24,6 +26,7 @@ pub(crate) struct Wait {
     patience: Duration,
     /// Awaited agents; if empty, the next mail of any agent.
     of: Vec<AgentId>,
+    until: WaitUntil,
 }
 
 /// Occasion of checking a wait.
@@ -61,6 +64,7 @@ impl Wait {
             deadline: now.after(patience),
             patience,
             of,
+            until: WaitUntil::All,
         }
     }
 
@@ -110,7 +114,7 @@ impl Family<'_> {
         let seconds = arguments.timeout.unwrap_or(WAIT_SECONDS);
         let patience = Duration::from_secs(seconds.min(MOST_WAIT_SECONDS));
         let mut of = Vec::new();
-        for name in &arguments.from_agents {
+        for name in &arguments.agents {
             match self.named(name).await? {
                 Ok(agent) if agent.id == self.ledger.agent.state.agent() => {
                     return Ok(Err("you cannot wait for yourself".to_owned()));
@@ -124,6 +128,7 @@ impl Family<'_> {
             deadline: begun.after(patience),
             patience,
             of,
+            until: arguments.until,
         }))
     }
 
@@ -150,6 +155,9 @@ impl Family<'_> {
             }
         } else {
             let states = self.states_of(wait, &mail).await?;
+            let topics = topics_of(&self.ledger.engine, &mail).await?;
+            let asks = topics.contains(&MailTopic::Question);
+            let is_one = wait.until == WaitUntil::Any && !mail.is_empty();
             let goes_on = |state: State| match moment {
                 Moment::Deadline => false,
                 Moment::Turn => state == State::Running,
@@ -157,10 +165,11 @@ impl Family<'_> {
                 // with it.
                 Moment::Settlement => matches!(state, State::Running | State::Idle),
             };
-            if states.iter().any(|(_, state)| goes_on(*state)) {
+            if !asks && !is_one && states.iter().any(|(_, state)| goes_on(*state)) {
                 return Ok(None);
             }
-            fan_in(&states, &mail, wait)
+            let costs = costs_of(&self.ledger.engine, &states).await?;
+            fan_in(&states, &topics, &costs, &mail, wait)
         };
         Ok(Some((call.result(came, Verdict::Ran), mail)))
     }
@@ -171,9 +180,11 @@ impl Family<'_> {
         let mut mail = self.ledger.engine.store.queued_mail(own).await?;
         mail.retain(|mail| mail.from.is_some_and(|from| wait.of.contains(&from)));
         let states = self.states_of(wait, &mail).await?;
+        let topics = topics_of(&self.ledger.engine, &mail).await?;
+        let costs = costs_of(&self.ledger.engine, &states).await?;
         Ok(Watched {
             some_work: states.iter().any(|(_, state)| *state == State::Running),
-            report: fan_in(&states, &mail, wait).output,
+            report: fan_in(&states, &topics, &costs, &mail, wait).output,
         })
     }
 
@@ -182,9 +193,13 @@ impl Family<'_> {
             Some(from) => self.ledger.engine.store.agent(from).await?,
             None => None,
         };
-        let name = sender.map_or_else(|| "somebody".to_owned(), |sender| sender.name);
+        let name = sender.map_or_else(|| "unknown".to_owned(), |sender| sender.name);
+        let topic = match mail.from {
+            Some(from) => topic_of(self.ledger.engine.reader(), from, mail).await?,
+            None => MailTopic::Message,
+        };
         Ok(Came {
-            output: format!("received from {name}:\n{}", mail.text),
+            output: framed_mail(&name, topic, &mail.text),
             shown: Some(format!("✉ {name}")),
             success: true,
             ..Came::default()
@@ -250,6 +265,38 @@ impl crate::EngineReader {
     }
 }
 
+/// Reads the topics of mail from agents.
+async fn topics_of(
+    engine: &EngineReader,
+    mail: &[MailRecord],
+) -> Result<Vec<MailTopic>, EngineError> {
+    let mut topics = Vec::new();
+    for mail in mail {
+        topics.push(match mail.from {
+            Some(from) => topic_of(engine.reader(), from, mail).await?,
+            None => MailTopic::Message,
+        });
+    }
+    Ok(topics)
+}
+
+/// Describes what each agent that sent something has used so far.
+async fn costs_of(
+    engine: &EngineReader,
+    states: &[(AgentRecord, State)],
+) -> Result<Vec<String>, EngineError> {
+    let mut costs = Vec::new();
+    for (agent, _) in states {
+        let newest = RowRef::new(agent.id, agent.head);
+        let spent = Tally::read(engine.reader(), newest).await?.spent;
+        let tokens = spent.tokens();
+        let ended = agent.touched_at.unwrap_or(agent.created_at);
+        let seconds = ended.0.saturating_sub(agent.created_at.0) / 1_000_000;
+        costs.push(format!("{tokens} tokens, {seconds} s"));
+    }
+    Ok(costs)
+}
+
 fn failed_wait(wait: &Wait) -> Came {
     let seconds = wait.patience.as_secs();
     Came {
@@ -260,27 +307,37 @@ fn failed_wait(wait: &Wait) -> Came {
     }
 }
 
-/// Returns the result of a wait: each agent with its state and mail.
-fn fan_in(states: &[(AgentRecord, State)], mail: &[MailRecord], wait: &Wait) -> Came {
+/// Returns the result of a wait: each agent with its state, and its framed mail.
+fn fan_in(
+    states: &[(AgentRecord, State)],
+    topics: &[MailTopic],
+    costs: &[String],
+    mail: &[MailRecord],
+    wait: &Wait,
+) -> Came {
     let mut output = String::new();
-    for (agent, state) in states {
-        output.push_str(&agent.name);
-        output.push_str(": ");
-        output.push_str(state.word());
-        if *state == State::Running {
+    let mut words = Vec::new();
+    for ((agent, state), cost) in states.iter().zip(costs) {
+        let sent: Vec<_> = mail
+            .iter()
+            .zip(topics)
+            .filter(|(mail, _)| mail.from == Some(agent.id))
+            .collect();
+        let word = sent.last().map_or(state.word(), |(_, topic)| topic.word());
+        words.push(format!("{} {word}", agent.name));
+        let _ = write!(output, "{}: {word}", agent.name);
+        if !sent.is_empty() {
+            let _ = write!(output, " ({cost})");
+        } else if *state == State::Running {
             let seconds = wait.patience.as_secs();
             let _ = write!(output, " (not done within {seconds} s)");
         }
         output.push('\n');
-        for mail in mail.iter().filter(|mail| mail.from == Some(agent.id)) {
-            output.push_str(&mail.text);
-            output.push_str("\n\n");
+        for (mail, topic) in sent {
+            output.push_str(&framed_mail(&agent.name, *topic, &mail.text));
+            output.push('\n');
         }
     }
-    let words: Vec<_> = states
-        .iter()
-        .map(|(agent, state)| format!("{} {}", agent.name, state.word()))
-        .collect();
     Came {
         output: output.trim_end().to_owned(),
         shown: Some(words.join(" · ")),

@@ -41,6 +41,7 @@ use self::queue::{Senders, consumed, withdrawn};
 use self::turn_loop::TurnLoop;
 use crate::calls::OpenCall;
 use crate::environment::CrashPoint;
+use crate::family::FAILED;
 use crate::frontend::{FrontEnd, Outcome, Stop, Submission, UiEvent};
 use crate::ledger::CommitPlan;
 use crate::response::failure;
@@ -276,7 +277,7 @@ fn stopped(stop: &Stop) -> (Event, Outcome) {
 /// Builds the report of a failed child. Its parent must not wait in vain.
 fn failed_report(outcome: &Outcome) -> Option<String> {
     match outcome {
-        Outcome::Failed(reason) => Some(format!("I could not finish: {reason}")),
+        Outcome::Failed(reason) => Some(format!("{FAILED}{reason}")),
         Outcome::Completed | Outcome::Interrupted(_) => None,
     }
 }

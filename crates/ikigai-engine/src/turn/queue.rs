@@ -6,7 +6,7 @@ use ikigai_store::{Effect, MailEffect, MailId, MailRecord};
 
 use super::{During, Turn, Worker, environment};
 use crate::environment::{CrashPoint, draw_mail};
-use crate::family::shown_mail;
+use crate::family::{shown_mail, topic_of};
 use crate::frontend::{FrontEnd, Stop, UiEvent, UserRequest, WaitingLine};
 use crate::ledger::{CommitPlan, Ledger, read_held};
 use crate::{EngineError, mentions};
@@ -196,7 +196,8 @@ impl Inbox<'_> {
             };
             let sender = self.ledger.engine.store.agent(from).await?;
             let name = sender.as_ref().map(|sender| &*sender.name);
-            events.push(shown_mail(mail, name));
+            let topic = topic_of(self.ledger.engine.reader(), from, mail).await?;
+            events.push(shown_mail(mail, name, topic));
         }
         Ok(events)
     }

@@ -1,5 +1,6 @@
 //! The demo model: offline, deterministic, scripted by rules on the last message.
 
+mod messages;
 mod rules;
 #[cfg(test)]
 mod tests;

@@ -1,12 +1,13 @@
 //! Rules of the demo model: one table, of which the first matching rule applies.
 
 use ikigai_core::Request;
-use ikigai_core::environment_block::behind_blocks;
-use ikigai_core::message::{Block, Message, Role};
+use ikigai_core::message::{Block, Role};
 use serde_json::{Value, json};
 
+use super::messages::{is_said, texts, without_notes};
+
 /// Start of a message from another agent.
-const MAIL: &str = "Message from agent ";
+const MAIL: &str = "<message from=";
 
 /// Largest number that the model counts to, so that every response ends.
 const MOST_COUNTED: u32 = 10_000;
@@ -198,31 +199,6 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// Returns true for a message of the user: notes on interruptions are in brackets.
-fn is_said(message: &Message) -> bool {
-    let is_note = |text: &str| text.starts_with('[') && text.ends_with(']');
-    message.role == Role::User && !texts(message).all(is_note)
-}
-
-/// Removes the bracketed notes before a message of the user.
-fn without_notes(said: &str) -> &str {
-    let mut rest = said;
-    while let Some((_, behind)) = rest
-        .strip_prefix('[')
-        .and_then(|rest| rest.split_once("]\n\n"))
-    {
-        rest = behind.trim_start();
-    }
-    rest
-}
-
-fn texts(message: &Message) -> impl Iterator<Item = &str> {
-    message.blocks.iter().filter_map(|block| match block {
-        Block::Text { text } => Some(behind_blocks(text)),
-        Block::ToolCall { .. } | Block::ToolResult { .. } | Block::Thinking { .. } => None,
-    })
-}
-
 /// Makes the response.
 pub(super) fn answer(ask: &Ask) -> Vec<DemoStep> {
     let rule = RULES
@@ -279,7 +255,8 @@ fn read_mail(ask: &Ask) -> Vec<DemoStep> {
     let messages = ask.request.messages.iter().rev();
     let latest = messages.take_while(|message| message.role == Role::User);
     let mail = latest.flat_map(texts).filter(|text| text.starts_with(MAIL));
-    let mail: Vec<_> = mail.filter_map(|text| text.strip_prefix(MAIL)).collect();
+    let mail = mail.flat_map(|text| text.lines().filter(|line| !line.starts_with('<')));
+    let mail: Vec<_> = mail.collect();
     vec![say(format!("Received:\n{}", mail.join("\n")))]
 }
 
@@ -414,7 +391,7 @@ fn fork_helpers(ask: &Ask) -> Vec<DemoStep> {
             names.iter().map(|name| fork(name, task)).collect()
         }
         (1, false, true) | (2, true, true) => {
-            let wait = json!({ "from_agents": names_in(&ask.results), "timeout": 300 });
+            let wait = json!({ "agents": names_in(&ask.results), "timeout": 300 });
             vec![call("wait", &wait)]
         }
         (_, true, true) => {

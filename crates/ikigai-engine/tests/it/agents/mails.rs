@@ -41,14 +41,18 @@ async fn mail_is_shown_by_the_row_that_consumes_it() {
     assert_eq!(row_of(&by[0]).kind.name(), "tool_result");
     assert_eq!(
         world.outputs(root).await[1],
-        "received from one:\nthe first"
+        "<message from=\"one\" about=\"message\">\nthe first\n</message>"
     );
     for (by, text) in by[1..].iter().zip(["the second", "the last"]) {
         let row = row_of(by);
         let user: UserData = data::read(row.data.as_deref());
         assert_eq!(user.origin, Some(UserOrigin::Mail));
         assert_eq!(user.from, Some(world.id_of("one").await));
-        assert!(row.content.as_deref().unwrap().ends_with(text), "{row:?}");
+        let framed = format!("\n{text}\n</message>");
+        assert!(
+            row.content.as_deref().unwrap().ends_with(&framed),
+            "{row:?}"
+        );
     }
     let told = world.mail_of(root).await;
     assert!(told.iter().all(|(_, state)| *state == MailState::Delivered));
@@ -69,7 +73,8 @@ async fn wait_command_does_not_consume_mail() {
     typed(&mut worker, "/wait one").await;
 
     let printed = world.texts(root, "command").await.pop().unwrap();
-    assert!(printed.contains("one: received\nlook here"), "{printed}");
+    assert!(printed.contains("one: message ("), "{printed}");
+    assert!(printed.contains("\nlook here\n"), "{printed}");
     assert_eq!(
         world.mail_of(root).await,
         [("look here".to_owned(), MailState::Queued)]
@@ -208,7 +213,7 @@ async fn last_child_done_starts_one_turn() {
     let said = world.texts(root, "user").await;
     assert_eq!(said.len(), 3, "{said:?}");
     assert!(
-        said[1].ends_with("at once") && said[2].ends_with("at last"),
+        said[1].ends_with("\nat once\n</message>") && said[2].ends_with("\nat last\n</message>"),
         "{said:?}"
     );
     assert_eq!(world.provider.requests().len(), 5);
@@ -238,7 +243,7 @@ async fn a_message_meanwhile_is_not_kept_until_the_children_are_done() {
     assert_eq!(outcome.unwrap(), Outcome::Completed);
     let said = world.texts(root, "user").await;
     assert_eq!(said[1], "what time is it?");
-    assert!(said[2].ends_with("at last"), "{said:?}");
+    assert!(said[2].ends_with("\nat last\n</message>"), "{said:?}");
     assert_eq!(
         world.texts(root, "assistant").await,
         ["forked", "it is noon", "it is done"]
@@ -284,10 +289,11 @@ async fn a_panic_in_one_agent_is_contained_recorded_and_reported() {
     assert!(errors[0].contains("over a stone"), "{errors:?}");
     let output = &world.outputs(root).await[2];
     assert!(
-        output.starts_with("bad: received\nI could not finish"),
+        output.starts_with("bad: failed (") && output.contains("\nI could not finish"),
         "{output}"
     );
-    assert!(output.ends_with("good: received\narrived"), "{output}");
+    assert!(output.contains("good: report ("), "{output}");
+    assert!(output.ends_with("\narrived\n</message>"), "{output}");
     let told = told.lock().unwrap().clone();
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(

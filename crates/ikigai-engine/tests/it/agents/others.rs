@@ -99,7 +99,7 @@ async fn another_process_reads_and_mails_and_does_not_write() {
     assert_eq!(outcome.unwrap(), Outcome::Completed);
     assert_eq!(
         world.outputs(root).await,
-        ["received from other:\nfrom afar"]
+        ["<message from=\"other\" about=\"message\">\nfrom afar\n</message>"]
     );
     assert_eq!(world.texts(root, "user").await, ["go", "from a person"]);
     let states = world.mail_of(root).await.into_iter().map(|mail| mail.1);

@@ -6,12 +6,23 @@ use ikigai_core::data::Verdict;
 use ikigai_core::settings::Approve;
 use ikigai_engine::{AgentJob, Outcome};
 use ikigai_testkit::Step;
+use serde_json::json;
 use tokio::time::Instant;
 
-use super::support::{after, calls, fork, kill, typed, wait, work, work_and_say};
+use super::support::{after, calls, fork, kill, send, typed, wait, work, work_and_say};
+use crate::fakes::call;
 use crate::support::World;
 
-/// A wait reports the state of each agent: received mail, idle, dead or running. It ends when all
+/// Removes tokens and durations, which depend on the model, from a result.
+fn without_costs(output: &str) -> String {
+    let lines = output.lines().map(|line| match line.split_once(" (") {
+        Some((before, cost)) if cost.contains(" tokens, ") => before,
+        _ => line,
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A wait reports the state of each agent: its mail, idle, dead or running. It ends when all
 /// are done, or at its deadline.
 #[tokio::test(start_paused = true)]
 async fn a_fan_in_tells_the_truth_of_each() {
@@ -40,12 +51,14 @@ async fn a_fan_in_tells_the_truth_of_each() {
 
     let outputs = world.outputs(root).await;
     assert_eq!(
-        outputs[4],
-        "quick: received\nhere\n\ndoomed: dead\nslow: running (not done within 20 s)\nlazy: idle"
+        without_costs(&outputs[4]),
+        "quick: report\n<message from=\"quick\" about=\"report\">\nhere\n</message>\n\
+         doomed: dead\nslow: running (not done within 20 s)\nlazy: idle"
     );
     assert_eq!(
-        outputs[5],
-        "quick: idle\ndoomed: dead\nslow: received\nat last\n\nlazy: idle"
+        without_costs(&outputs[5]),
+        "quick: idle\ndoomed: dead\nslow: report\n\
+         <message from=\"slow\" about=\"report\">\nat last\n</message>\nlazy: idle"
     );
     assert_eq!(begun.elapsed().as_secs(), 50);
 }
@@ -125,7 +138,10 @@ async fn open_wait_resumes_with_what_is_left() {
     work(&mut other, "write").await;
     let worker = world.reopened().await;
     let root = worker.agent().state.agent();
-    assert_eq!(world.outputs(root).await, ["received from other:\nnews"]);
+    assert_eq!(
+        world.outputs(root).await,
+        ["<message from=\"other\" about=\"message\">\nnews\n</message>"]
+    );
 
     // The user sends another message.
     let world = died().await;
@@ -164,8 +180,14 @@ async fn waits_go_on_side_by_side() {
     work(&mut worker, "go").await;
 
     let outputs = world.outputs(root).await;
-    assert_eq!(outputs[2], "two: received\nI could not finish: no breath");
-    assert_eq!(outputs[3], "one: received\nslowly");
+    assert_eq!(
+        without_costs(&outputs[2]),
+        "two: failed\n<message from=\"two\" about=\"failed\">\nI could not finish: no breath\n</message>"
+    );
+    assert_eq!(
+        without_costs(&outputs[3]),
+        "one: report\n<message from=\"one\" about=\"report\">\nslowly\n</message>"
+    );
     assert_eq!(begun.elapsed().as_secs(), 50);
 }
 
@@ -240,5 +262,69 @@ async fn a_fan_in_outlasts_a_restart_together_with_its_children() {
     typed(&mut worker, "/resume all").await;
 
     let outputs = restarted.outputs(root).await;
-    assert_eq!(outputs[1], "one: received\nat last", "{outputs:?}");
+    assert_eq!(
+        without_costs(&outputs[1]),
+        "one: report\n<message from=\"one\" about=\"report\">\nat last\n</message>"
+    );
+}
+
+/// A question ends a wait for all at once.
+#[tokio::test(start_paused = true)]
+async fn a_question_ends_a_wait() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let root = worker.agent().state.agent();
+    let ask = call(
+        "send",
+        &json!({ "to": "parent", "message": "Which file?", "question": true }),
+    );
+    let names = ["asker", "slow"];
+    let forks = [fork("asker", "look"), fork("slow", "stroll")];
+    world.provider.will_to("go", calls(forks));
+    world.provider.will_to("go", calls([wait(600, &names)]));
+    world
+        .provider
+        .will_to("go", calls([send("asker", "lib.rs")]));
+    world.provider.will_to("go", calls([wait(600, &["asker"])]));
+    world.provider.will_say_to("go", "well");
+    world.provider.will_say_to("go", "all done");
+    world.provider.will_to("look", calls([ask]));
+    world
+        .provider
+        .will_to("look", calls([wait(600, &["parent"])]));
+    world.provider.will_say_to("look", "fixed lib.rs");
+    world.provider.will_to("stroll", after(50, "at last"));
+
+    assert_eq!(work(&mut worker, "go").await, Outcome::Completed);
+
+    let outputs = world.outputs(root).await;
+    let first = without_costs(&outputs[2]);
+    assert!(first.starts_with("asker: question\n"), "{first}");
+    assert!(first.contains("slow: running"), "{first}");
+    let report = without_costs(&outputs[4]);
+    assert!(report.starts_with("asker: report\n"), "{report}");
+    assert!(report.contains("\nfixed lib.rs\n"), "{report}");
+}
+
+/// With `until: any` a wait ends with the first message.
+#[tokio::test(start_paused = true)]
+async fn a_wait_for_any_ends_with_the_first_message() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let root = worker.agent().state.agent();
+    let names = ["quick", "slow"];
+    let any = call("wait", &json!({ "agents": names, "until": "any" }));
+    let forks = [fork("quick", "run"), fork("slow", "stroll")];
+    world.provider.will_to("go", calls(forks));
+    world.provider.will_to("go", calls([any]));
+    world.provider.will_say_to("go", "well");
+    world.provider.will_say_to("go", "all done");
+    world.provider.will_to("run", after(5, "here"));
+    world.provider.will_to("stroll", after(50, "at last"));
+
+    assert_eq!(work(&mut worker, "go").await, Outcome::Completed);
+
+    let output = without_costs(&world.outputs(root).await[2]);
+    assert!(output.starts_with("quick: report\n"), "{output}");
+    assert!(output.contains("slow: running"), "{output}");
 }
