@@ -307,7 +307,7 @@ async fn check_agents(store: &dyn ReadLog, agents: &[AgentRecord]) -> Vec<Findin
         .filter(|agent| agent.status == Status::Running)
         .count();
     findings.push(Finding::Good(format!(
-        "agents: {}, {living} alive",
+        "agents: {} ({living} alive)",
         agents.len()
     )));
     if bad_rows > 0 {

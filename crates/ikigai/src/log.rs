@@ -89,6 +89,7 @@ pub(crate) async fn row_named(
     };
     let number = number
         .parse()
+        .ok()
         .with_context(|| format!("invalid event `{typed}`: expected #12 or #name.12"))?;
     Ok(RowRef::new(owner, Seq(number)))
 }

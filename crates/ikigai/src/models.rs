@@ -25,7 +25,7 @@ pub(crate) fn models(order: &ModelsOrder) -> Result<ExitCode> {
         tell("No model matches. Models outside this list work as PROVIDER:NAME");
     }
     let mut keys = BTreeMap::new();
-    for spec in models {
+    for spec in &models {
         let provider = spec.provider.as_str();
         let key = *keys
             .entry(provider)
@@ -38,6 +38,8 @@ pub(crate) fn models(order: &ModelsOrder) -> Result<ExitCode> {
     }
     if !order.json {
         offer_local_servers()?;
+    }
+    if !order.json && !models.is_empty() {
         tell(
             "● available (key found) · $ per million tokens, in/out · demo is built in and needs no key",
         );

@@ -105,7 +105,7 @@ pub(crate) fn parse(url: &str) -> Result<StoreLocation> {
     }
     let path = url.strip_prefix("sqlite:").unwrap_or(url);
     if path.is_empty() {
-        bail!("`{url}` names no file\nhint: use --db PATH or sqlite:PATH");
+        bail!("the path of the database is empty\nhint: use --db PATH or sqlite:PATH");
     }
     let path = std::path::absolute(path).with_context(|| format!("cannot use `{path}`"))?;
     Ok(StoreLocation::File(path))
