@@ -45,6 +45,8 @@ const PROGRESS_LINES: usize = 64;
 /// The calls of one answer.
 pub(super) struct CallSet {
     pub(super) calls: Vec<Call>,
+    /// Questions as they were asked.
+    pub(super) questions: Vec<Question>,
     /// Calls that siblings may settle.
     pub(super) open_questions: Vec<OpenQuestion>,
     tasks: JoinSet<Output>,
@@ -108,6 +110,7 @@ impl ToolRound<'_> {
         let (progress, mut lines) = mpsc::channel(PROGRESS_LINES);
         let mut round = CallSet {
             calls: Vec::new(),
+            questions: Vec::new(),
             open_questions: Vec::new(),
             tasks: JoinSet::new(),
             running: HashMap::new(),
@@ -233,6 +236,7 @@ impl ToolRound<'_> {
                 };
                 let open = read_held!(front, self.register(&question));
                 round.open_questions.extend(open);
+                round.questions.push(question.clone());
                 front.tell(UiEvent::Question(question));
                 Stage::Asked(prepared)
             }

@@ -110,6 +110,14 @@ impl ToolRound<'_> {
         let Some(index) = round.asked(call) else {
             return Ok(());
         };
+        if !matches!(answer, Answer::No(_))
+            && let Some(question) = Box::pin(self.changed_question(index, round, front)).await?
+        {
+            let text = format!("{}: the file changed, so the diff is new", question.tool);
+            front.tell(UiEvent::Notice(text));
+            front.tell(UiEvent::Question(question));
+            return Ok(());
+        }
         let (tool, advice) = round.calls[index].rule_tool();
         let mut events = vec![answer_row(&self.worker.ledger, call, &answer, by, &tool)];
         if let Answer::No(reason) = &answer {
@@ -151,6 +159,33 @@ impl ToolRound<'_> {
         Ok(())
     }
 
+    /// Returns a question with its new preview, if the change is no longer the one that was shown.
+    async fn changed_question(
+        &mut self,
+        index: usize,
+        round: &mut CallSet,
+        front: &mut FrontEnd<'_>,
+    ) -> Result<Option<Question>, EngineError> {
+        let call = &round.calls[index];
+        let Stage::Asked(prepared) = &call.stage else {
+            return Ok(None);
+        };
+        let preview = (prepared.preview.clone(), prepared.needs.clone());
+        let mut questions = round.questions.iter_mut();
+        // Without a question, it was answered before the turn continued.
+        let Some(question) = questions.find(|question| question.call == call.open.at) else {
+            return Ok(None);
+        };
+        let Ok(now) = self.preview_call(preview, front).await? else {
+            return Ok(None);
+        };
+        if is_same_change(question.preview.as_deref(), now.as_deref()) {
+            return Ok(None);
+        }
+        question.preview = now;
+        Ok(Some(question.clone()))
+    }
+
     /// Registers the question of a child, so that siblings can settle it.
     pub(super) async fn register(
         &self,
@@ -190,6 +225,16 @@ impl ToolRound<'_> {
             }
         }
     }
+}
+
+/// Returns true if two diffs remove and add the same lines, though elsewhere in the file.
+fn is_same_change(one: Option<&str>, other: Option<&str>) -> bool {
+    let lines = |diff: Option<&str>| -> Vec<String> {
+        let lines = diff.unwrap_or_default().lines();
+        let lines = lines.filter(|line| !line.starts_with(['@', ' ']));
+        lines.map(str::to_owned).collect()
+    };
+    lines(one) == lines(other)
 }
 
 /// Gives the same answer to identical questions of siblings in this process.

@@ -53,6 +53,17 @@ fn question(program: &Program) -> Value {
     agents["agents"][0]["questions"][0].clone()
 }
 
+/// Starts a scripted model and makes it the newcomer's.
+fn mocked(newcomer: &Newcomer) -> Mock {
+    let mock = Mock::start();
+    let url = mock.url();
+    let directory = newcomer.home().join(".config/ikigai");
+    fs::create_dir_all(&directory).unwrap();
+    let config = format!("model = \"mock:m\"\n[providers.mock]\nbase_url = \"{url}\"\n");
+    fs::write(directory.join("config.toml"), config).unwrap();
+    mock
+}
+
 #[test]
 fn run_asks_about_the_exact_command() {
     for (command, spelled) in DISGUISED {
@@ -222,12 +233,7 @@ fn a_call_that_is_known_to_fail_is_not_asked_about() {
 #[test]
 fn wait_idle_reports_a_question_while_another_call_runs() {
     let newcomer = Newcomer::new();
-    let mock = Mock::start();
-    let url = mock.url();
-    let directory = newcomer.home().join(".config/ikigai");
-    fs::create_dir_all(&directory).unwrap();
-    let config = format!("model = \"mock:m\"\n[providers.mock]\nbase_url = \"{url}\"\n");
-    fs::write(directory.join("config.toml"), config).unwrap();
+    let mock = mocked(&newcomer);
     let bash = |command: &str| ("bash".to_owned(), json!({ "command": command }).to_string());
     mock.expect([MockAnswer {
         calls: vec![bash("tail -f /dev/null"), bash("touch pwned")],
@@ -244,4 +250,75 @@ fn wait_idle_reports_a_question_while_another_call_runs() {
     program.ask(&json!({"type": "interrupt"})).unwrap();
     assert_eq!(idle(&program), json!({"type": "idle"}));
     assert!(!pwned(&newcomer));
+}
+
+/// Starts a program whose model makes these calls.
+fn calling(newcomer: &Newcomer, calls: &[(&str, Value)]) -> (Mock, Program) {
+    let mock = mocked(newcomer);
+    let calls = calls.iter();
+    mock.expect([
+        MockAnswer {
+            calls: calls
+                .map(|(tool, arguments)| ((*tool).to_owned(), arguments.to_string()))
+                .collect(),
+            ..MockAnswer::default()
+        },
+        MockAnswer::default(),
+    ]);
+    let program = start(newcomer, &[]);
+    let submit = json!({"type": "submit", "text": "change the file"});
+    program.ask(&submit).unwrap();
+    (mock, program)
+}
+
+fn approve(newcomer: &Newcomer, program: &Program) {
+    assert_eq!(idle(program), json!({"type": "idle", "asks": true}));
+    let call = question(program)["call"].as_str().unwrap().to_owned();
+    let approved = ctl(newcomer, &["approve", "once", "--call", &call]);
+    assert_eq!(approved.code, Some(0), "{}", approved.err);
+}
+
+/// An approval is for the diff on the screen, not for another one.
+#[test]
+fn a_diff_that_changed_since_its_question_is_asked_about_again() {
+    let newcomer = Newcomer::new();
+    let file = newcomer.home().join("project/notes.txt");
+    fs::write(&file, "original\n").unwrap();
+    let edit = json!({"file_path": "notes.txt", "old_string": "original", "new_string": "new"});
+    let (_mock, program) = calling(&newcomer, &[("file_edit", edit)]);
+    assert_eq!(idle(&program), json!({"type": "idle", "asks": true}));
+    fs::write(&file, "original, typed meanwhile\n").unwrap();
+
+    approve(&newcomer, &program);
+    assert_eq!(idle(&program), json!({"type": "idle", "asks": true}));
+    let preview = question(&program)["preview"].clone();
+    let kept = fs::read_to_string(&file).unwrap();
+    approve(&newcomer, &program);
+    assert_eq!(idle(&program), json!({"type": "idle"}));
+
+    assert_eq!(kept, "original, typed meanwhile\n");
+    let preview = preview.as_str().unwrap();
+    assert!(preview.contains("\n+new, typed meanwhile"), "{preview}");
+    let written = fs::read_to_string(&file).unwrap();
+    assert_eq!(written, "new, typed meanwhile\n");
+}
+
+#[test]
+fn several_edits_of_one_file_are_asked_about_once_each() {
+    let newcomer = Newcomer::new();
+    let file = newcomer.home().join("project/notes.txt");
+    fs::write(&file, "one\ntwo\nthree\n").unwrap();
+    let edit = |old: &str, new: &str| {
+        let edit = json!({"file_path": "notes.txt", "old_string": old, "new_string": new});
+        ("file_edit", edit)
+    };
+    let edits = [edit("one", "1\n1"), edit("two", "2"), edit("three", "3")];
+    let (_mock, program) = calling(&newcomer, &edits);
+
+    for _ in &edits {
+        approve(&newcomer, &program);
+    }
+
+    assert_eq!(idle(&program), json!({"type": "idle"}));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "1\n1\n2\n3\n");
 }
