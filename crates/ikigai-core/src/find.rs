@@ -85,7 +85,18 @@ pub fn searched(row: &Row) -> Searched {
         Some(Kind::User) => {
             found.text = joined(&[without_blocks(content, &data::read(data))]);
         }
-        _ => found.text = joined(&[content]),
+        Some(
+            Kind::System
+            | Kind::Clear
+            | Kind::Rewind
+            | Kind::Fork
+            | Kind::AgentKilled
+            | Kind::Usage
+            | Kind::Interrupted
+            | Kind::Error
+            | Kind::Summary,
+        )
+        | None => found.text = joined(&[content]),
     }
     found
 }

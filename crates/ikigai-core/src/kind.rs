@@ -201,6 +201,14 @@ impl StoredKind {
         }
     }
 
+    /// Returns the kind of a row in today's shape; a control row has no other.
+    pub(crate) const fn known(&self) -> Option<Kind> {
+        match self {
+            Self::Known(kind) => Some(*kind),
+            Self::LegacyTool | Self::Unknown(_) => None,
+        }
+    }
+
     /// Returns the kind that such a row is read as.
     pub const fn read_as(&self) -> Option<Kind> {
         match self {

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use crate::data::{self, ErrorData, ForkContext, ForkData, ForkRole, RewindData, SummaryData};
 use crate::event::Row;
 use crate::ids::{AgentId, RowRef, Seq};
-use crate::kind::{Kind, StoredKind};
+use crate::kind::Kind;
 use crate::query::{ControlQuery, Span};
 
 /// Number of control rows that the first step reads; each further step reads twice as many.
@@ -37,9 +37,9 @@ pub(crate) enum Bend {
 
 /// Returns the bend that a control row makes in its agent's path.
 pub(crate) fn bend_of(row: &Row) -> Option<Bend> {
-    match row.kind {
-        StoredKind::Known(Kind::Clear) => Some(Bend::Root),
-        StoredKind::Known(Kind::Rewind) => {
+    match row.kind.known()? {
+        Kind::Clear => Some(Bend::Root),
+        Kind::Rewind => {
             let target = data::read::<RewindData>(row.data.as_deref()).target?;
             // A first row that is no fork has no earlier rows that it could return to.
             let older = target.agent != row.at.agent || target.seq < row.at.seq;
@@ -51,10 +51,22 @@ pub(crate) fn bend_of(row: &Row) -> Option<Bend> {
                 Some(Bend::IfHeld(target))
             }
         }
-        StoredKind::Known(Kind::Fork) if row.at.seq == Seq(1) => {
+        Kind::Fork if row.at.seq == Seq(1) => {
             fork_point_of(row.at.agent, &data::read(row.data.as_deref())).map(Bend::To)
         }
-        _ => None,
+        Kind::System
+        | Kind::User
+        | Kind::Assistant
+        | Kind::ToolCall
+        | Kind::ToolResult
+        | Kind::Mark
+        | Kind::Fork
+        | Kind::Command
+        | Kind::AgentKilled
+        | Kind::Usage
+        | Kind::Interrupted
+        | Kind::Error
+        | Kind::Summary => None,
     }
 }
 
@@ -97,9 +109,9 @@ pub enum Note {
 /// Returns the note of a control row.
 pub(crate) fn note_of(row: &Row) -> Option<Note> {
     let data = row.data.as_deref();
-    match row.kind {
-        StoredKind::Known(Kind::Mark) => Some(Note::Mark(data::read::<data::MarkData>(data).label)),
-        StoredKind::Known(Kind::Summary) => match data::read::<SummaryData>(data) {
+    match row.kind.known()? {
+        Kind::Mark => Some(Note::Mark(data::read::<data::MarkData>(data).label)),
+        Kind::Summary => match data::read::<SummaryData>(data) {
             SummaryData {
                 undo: Some(undone), ..
             } => Some(Note::Undo(undone)),
@@ -110,8 +122,19 @@ pub(crate) fn note_of(row: &Row) -> Option<Note> {
             } => Some(Note::Summary { from, to }),
             _ => None,
         },
-        StoredKind::Known(Kind::Error) => data::read::<ErrorData>(data).omit.map(Note::Omit),
-        _ => None,
+        Kind::Error => data::read::<ErrorData>(data).omit.map(Note::Omit),
+        Kind::System
+        | Kind::User
+        | Kind::Assistant
+        | Kind::ToolCall
+        | Kind::ToolResult
+        | Kind::Clear
+        | Kind::Rewind
+        | Kind::Fork
+        | Kind::Command
+        | Kind::AgentKilled
+        | Kind::Usage
+        | Kind::Interrupted => None,
     }
 }
 

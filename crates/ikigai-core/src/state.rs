@@ -214,8 +214,8 @@ impl AgentState {
     /// Folds settings from an own row, on the path or not; returns true if it set any.
     fn fold_own(&mut self, row: &Row) -> bool {
         let data = row.data.as_deref();
-        match row.kind {
-            StoredKind::Known(Kind::System) => {
+        match row.kind.known() {
+            Some(Kind::System) => {
                 let Some(text) = &row.content else {
                     return false;
                 };
@@ -223,7 +223,7 @@ impl AgentState {
                 self.system_text = Some(text.as_str().into());
                 true
             }
-            StoredKind::Known(Kind::Command) => {
+            Some(Kind::Command) => {
                 let CommandData { set, grant, .. } = data::read(data);
                 let Some(set) = set else {
                     return false;
@@ -232,7 +232,7 @@ impl AgentState {
                 own.grants.merge(&mut own.settings, &set, row.at.seq, grant);
                 true
             }
-            StoredKind::Known(Kind::Fork) if row.at.seq == Seq(1) => {
+            Some(Kind::Fork) if row.at.seq == Seq(1) => {
                 let mut fork: ForkData = data::read(data);
                 if fork.role != Some(ForkRole::Child) {
                     return false;
@@ -248,7 +248,22 @@ impl AgentState {
                 self.own.fork = Some(fork);
                 true
             }
-            _ => false,
+            Some(
+                Kind::User
+                | Kind::Assistant
+                | Kind::ToolCall
+                | Kind::ToolResult
+                | Kind::Clear
+                | Kind::Mark
+                | Kind::Rewind
+                | Kind::Fork
+                | Kind::AgentKilled
+                | Kind::Usage
+                | Kind::Interrupted
+                | Kind::Error
+                | Kind::Summary,
+            )
+            | None => false,
         }
     }
 

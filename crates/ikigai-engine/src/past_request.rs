@@ -125,6 +125,17 @@ fn ends_the_wait(row: &Row) -> bool {
             true
         }
         Some(Kind::Error) => data::read::<ErrorData>(row.data.as_deref()).omit.is_none(),
-        _ => false,
+        Some(
+            Kind::System
+            | Kind::User
+            | Kind::ToolResult
+            | Kind::Mark
+            | Kind::Fork
+            | Kind::Command
+            | Kind::AgentKilled
+            | Kind::Usage
+            | Kind::Summary,
+        )
+        | None => false,
     }
 }

@@ -202,7 +202,22 @@ impl Side {
                     self.files.entry(path).or_insert(None);
                 }
             }
-            _ => {}
+            Some(
+                Kind::System
+                | Kind::User
+                | Kind::Assistant
+                | Kind::ToolCall
+                | Kind::Clear
+                | Kind::Mark
+                | Kind::Fork
+                | Kind::Command
+                | Kind::AgentKilled
+                | Kind::Usage
+                | Kind::Interrupted
+                | Kind::Error
+                | Kind::Summary,
+            )
+            | None => {}
         }
     }
 

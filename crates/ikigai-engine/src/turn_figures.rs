@@ -62,7 +62,20 @@ impl TurnFigures {
             Some(Kind::Command) => {
                 return data::read::<CommandData>(data).resume != Some(true);
             }
-            _ => return true,
+            Some(
+                Kind::System
+                | Kind::User
+                | Kind::ToolResult
+                | Kind::Clear
+                | Kind::Mark
+                | Kind::Rewind
+                | Kind::Fork
+                | Kind::AgentKilled
+                | Kind::Interrupted
+                | Kind::Error
+                | Kind::Summary,
+            )
+            | None => return true,
         };
         response != self.response
     }

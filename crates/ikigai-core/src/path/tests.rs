@@ -8,6 +8,7 @@ use super::*;
 use crate::data::Via;
 use crate::event::Event;
 use crate::ids::Micros;
+use crate::kind::StoredKind;
 use crate::state::{AgentState, ApplyError, Change};
 
 /// Limit of steps in these tests; a walk with more is endless.

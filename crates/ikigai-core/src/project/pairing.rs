@@ -184,7 +184,23 @@ impl<'a> Pairing<'a> {
                     self.forks.push((call, entry.at().agent, fork));
                 }
             }
-            _ => {}
+            Some(
+                Kind::System
+                | Kind::User
+                | Kind::Assistant
+                | Kind::ToolCall
+                | Kind::ToolResult
+                | Kind::Clear
+                | Kind::Mark
+                | Kind::Rewind
+                | Kind::Fork
+                | Kind::Command
+                | Kind::AgentKilled
+                | Kind::Usage
+                | Kind::Error
+                | Kind::Summary,
+            )
+            | None => {}
         }
     }
 

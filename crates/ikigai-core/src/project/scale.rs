@@ -109,7 +109,21 @@ pub fn expected_tokens(view: &View) -> Option<u64> {
         match entry.kind() {
             Some(Kind::Summary | Kind::Clear) => return None,
             Some(Kind::Usage) => {}
-            _ => continue,
+            Some(
+                Kind::System
+                | Kind::User
+                | Kind::Assistant
+                | Kind::ToolCall
+                | Kind::ToolResult
+                | Kind::Mark
+                | Kind::Rewind
+                | Kind::Fork
+                | Kind::Command
+                | Kind::AgentKilled
+                | Kind::Interrupted
+                | Kind::Error,
+            )
+            | None => continue,
         }
         let usage: UsageData = data::read(entry.row.data.as_deref());
         let newest = entries.clone().find_map(|older| match &older.loaded {
@@ -249,6 +263,16 @@ fn changes_what_is_sent(entry: &Entry) -> bool {
         Some(Kind::Clear | Kind::Rewind | Kind::Summary | Kind::System | Kind::Fork) => true,
         Some(Kind::Command) => data::read::<CommandData>(data).set.is_some(),
         Some(Kind::Error) => data::read::<ErrorData>(data).omit.is_some(),
-        _ => false,
+        Some(
+            Kind::User
+            | Kind::Assistant
+            | Kind::ToolCall
+            | Kind::ToolResult
+            | Kind::Mark
+            | Kind::AgentKilled
+            | Kind::Usage
+            | Kind::Interrupted,
+        )
+        | None => false,
     }
 }

@@ -119,10 +119,8 @@ fn summary_of(own: &[&Entry]) -> Option<String> {
     let mut left = 0;
     for entry in own.iter().rev() {
         let Some(text) = said_in(entry) else { continue };
-        let sign = match entry.kind() {
-            Some(Kind::User) => '❯',
-            _ => '●',
-        };
+        let is_asked = entry.kind() == Some(Kind::User);
+        let sign = if is_asked { '❯' } else { '●' };
         let line = format!("{sign} {}", text.trim());
         bytes += line.len();
         // Keep the newest one at any length; it is an answer.

@@ -33,7 +33,21 @@ impl Tally {
             }
             Some(Kind::Assistant) => data::read::<AssistantData>(data).response,
             Some(Kind::ToolCall) => data::read::<ToolCallData>(data).response,
-            _ => None,
+            Some(
+                Kind::System
+                | Kind::User
+                | Kind::ToolResult
+                | Kind::Clear
+                | Kind::Mark
+                | Kind::Rewind
+                | Kind::Fork
+                | Kind::Command
+                | Kind::AgentKilled
+                | Kind::Interrupted
+                | Kind::Error
+                | Kind::Summary,
+            )
+            | None => None,
         };
         self.response = self.response.max(response.unwrap_or(0));
     }

@@ -139,7 +139,15 @@ fn is_at_rest(agent: &Agent) -> bool {
         Kind::User | Kind::ToolCall | Kind::ToolResult | Kind::Interrupted | Kind::Error => {
             Some(false)
         }
-        _ => None,
+        Kind::System
+        | Kind::Clear
+        | Kind::Mark
+        | Kind::Rewind
+        | Kind::Fork
+        | Kind::Command
+        | Kind::AgentKilled
+        | Kind::Usage
+        | Kind::Summary => None,
     });
     newest.into_iter().next().unwrap_or(true)
 }

@@ -179,7 +179,17 @@ impl<'a> LineWriter<'a> {
             }
             Kind::AgentKilled => self.killed(&old).into_row(at.agent, created_at),
             Kind::Command => command(old).into_row(at.agent, created_at),
-            _ => NewRow {
+            Kind::System
+            | Kind::User
+            | Kind::Assistant
+            | Kind::ToolCall
+            | Kind::ToolResult
+            | Kind::Clear
+            | Kind::Mark
+            | Kind::Usage
+            | Kind::Interrupted
+            | Kind::Error
+            | Kind::Summary => NewRow {
                 agent: at.agent,
                 kind,
                 control: matches!(kind, Kind::System | Kind::Clear | Kind::Mark),

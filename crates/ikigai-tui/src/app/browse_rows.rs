@@ -95,11 +95,15 @@ impl Browse {
         } else {
             "e edit and resend"
         };
-        let deeds: &[&str] = match row.and_then(|row| row.kind.read_as()) {
-            _ if self.seek.is_some() => &["reading older events …"],
-            Some(Kind::User) => &[edit, "y copy", "r rewind", "f fork"],
-            Some(Kind::Rewind) => &["Enter expand", "r restore", "f fork", "y copy"],
-            _ => &["Enter expand", "y copy", "r rewind", "f fork"],
+        let kind = row.and_then(|row| row.kind.read_as());
+        let deeds: &[&str] = if self.seek.is_some() {
+            &["reading older events …"]
+        } else if kind == Some(Kind::User) {
+            &[edit, "y copy", "r rewind", "f fork"]
+        } else if kind == Some(Kind::Rewind) {
+            &["Enter expand", "r restore", "f fork", "y copy"]
+        } else {
+            &["Enter expand", "y copy", "r rewind", "f fork"]
         };
         let (rest, way_out) = match self.seek {
             Some(_) => (&[][..], "any key to stop"),

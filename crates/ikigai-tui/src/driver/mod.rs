@@ -503,11 +503,25 @@ fn moves_window(update: &UiEvent) -> bool {
         Some(Kind::Clear | Kind::Rewind | Kind::Summary) => true,
         // Another model has another window, and a budget may be set.
         Some(Kind::Command) => data::read::<CommandData>(row.data.as_deref()).set.is_some(),
-        _ => false,
+        Some(
+            Kind::System
+            | Kind::User
+            | Kind::Assistant
+            | Kind::ToolCall
+            | Kind::ToolResult
+            | Kind::Mark
+            | Kind::Fork
+            | Kind::AgentKilled
+            | Kind::Usage
+            | Kind::Interrupted
+            | Kind::Error,
+        )
+        | None => false,
     }
 }
 
 /// Returns the entries of a directory, each with a directory flag.
+#[expect(clippy::disallowed_methods, reason = "runs on a blocking thread")]
 fn list_directory(directory: &Path) -> Vec<(String, bool)> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let entries = entries.take(MOST_ENTRIES).map(|entry| {

@@ -48,6 +48,18 @@ fn typed(row: &Row) -> Option<String> {
             }
         }
         Kind::Command => data::read::<CommandData>(data).echo,
-        _ => None,
+        Kind::System
+        | Kind::Assistant
+        | Kind::ToolCall
+        | Kind::ToolResult
+        | Kind::Clear
+        | Kind::Mark
+        | Kind::Rewind
+        | Kind::Fork
+        | Kind::AgentKilled
+        | Kind::Usage
+        | Kind::Interrupted
+        | Kind::Error
+        | Kind::Summary => None,
     }
 }

@@ -412,7 +412,20 @@ impl Talk {
                 self.wants.push(Want::ReadNames);
                 self.add_row(row);
             }
-            _ => self.add_row(row),
+            Some(
+                Kind::System
+                | Kind::User
+                | Kind::Assistant
+                | Kind::ToolCall
+                | Kind::ToolResult
+                | Kind::Clear
+                | Kind::AgentKilled
+                | Kind::Usage
+                | Kind::Interrupted
+                | Kind::Error
+                | Kind::Summary,
+            )
+            | None => self.add_row(row),
         }
     }
 

@@ -205,7 +205,21 @@ fn is_drawn(entry: &Entry) -> bool {
             let summary: SummaryData = data::read(data);
             entry.row.content.is_some() || summary.elide.is_some() || summary.cut == Some(true)
         }
-        _ => true,
+        Some(
+            Kind::System
+            | Kind::User
+            | Kind::Assistant
+            | Kind::ToolCall
+            | Kind::ToolResult
+            | Kind::Clear
+            | Kind::Mark
+            | Kind::Rewind
+            | Kind::Fork
+            | Kind::AgentKilled
+            | Kind::Interrupted
+            | Kind::Error,
+        )
+        | None => true,
     }
 }
 

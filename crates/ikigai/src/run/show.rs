@@ -146,7 +146,19 @@ impl RunView {
             Some(Kind::Command) => self.commanded(row),
             Some(Kind::User) => self.ran(row),
             Some(Kind::ToolCall | Kind::ToolResult) => self.tell(&tool_line(&render(row))),
-            _ => {}
+            Some(
+                Kind::System
+                | Kind::Clear
+                | Kind::Mark
+                | Kind::Rewind
+                | Kind::Fork
+                | Kind::AgentKilled
+                | Kind::Usage
+                | Kind::Interrupted
+                | Kind::Error
+                | Kind::Summary,
+            )
+            | None => {}
         }
     }
 
