@@ -82,6 +82,7 @@ pub(crate) async fn documents(
 
 /// Returns true if links lead from a file out of its repository. Without a repository, its
 /// directory counts.
+#[expect(clippy::disallowed_methods, reason = "runs on a blocking thread")]
 fn leaves_project(path: &Path) -> bool {
     let Some(directory) = path.parent() else {
         return false;
@@ -97,6 +98,7 @@ fn leaves_project(path: &Path) -> bool {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "runs on a blocking thread")]
 fn read_text(located: &Located) -> Result<Vec<u8>, String> {
     let failed = |error: std::io::Error| format!("cannot be read: {error}");
     let found = fs::metadata(&located.real).map_err(failed)?;
@@ -133,6 +135,7 @@ pub(crate) fn size(bytes: usize) -> String {
 
 /// Returns `AGENTS.md` files of a directory and its ancestors, the most general first. Ends at the
 /// root of a repository or the user's home.
+#[expect(clippy::disallowed_methods, reason = "runs on a blocking thread")]
 pub(crate) fn agents_files(workdir: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for directory in workdir.ancestors() {
@@ -152,6 +155,7 @@ pub(crate) fn agents_files(workdir: &Path, home: Option<&Path>) -> Vec<PathBuf> 
     found
 }
 
+#[expect(clippy::disallowed_methods, reason = "runs on a blocking thread")]
 fn is_open_to_all(directory: &Path) -> bool {
     let mode = fs::metadata(directory).map(|found| found.permissions().mode());
     mode.is_ok_and(|mode| mode & 0o002 != 0)

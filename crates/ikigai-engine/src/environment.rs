@@ -230,6 +230,10 @@ impl Environment for System {
         Micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the random device does not block"
+    )]
     fn random(&self) -> [u8; 16] {
         let mut bytes = [0; 16];
         if File::open("/dev/urandom")

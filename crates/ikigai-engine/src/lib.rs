@@ -1,5 +1,7 @@
 //! The engine: handlers decide events from state; events are stored, then applied, then acted upon.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 mod agent_names;
 mod agent_tools;
 mod calls;
@@ -14,6 +16,7 @@ pub mod export;
 mod family;
 mod family_tree;
 pub mod figures;
+mod file_system;
 mod follow;
 mod frontend;
 mod grants;

@@ -33,6 +33,7 @@ struct Mention {
     /// As typed.
     typed: String,
     path: String,
+    is_directory: bool,
     /// Requested lines, from 1.
     lines: Option<(usize, usize)>,
 }
@@ -65,7 +66,12 @@ pub(crate) async fn waiting_row(ledger: &Ledger, text: &str) -> Result<Event, En
 
 async fn files_in(ledger: &Ledger, text: &str) -> Result<Vec<Attached>, String> {
     let mut files = Vec::new();
-    for mention in mentions(ledger, text) {
+    if !text.contains('@') {
+        return Ok(files);
+    }
+    let (place, text) = (place(ledger), text.to_owned());
+    let found = tokio::task::spawn_blocking(move || mentions(&place, &text)).await;
+    for mention in found.unwrap_or_default() {
         files.push(attach(ledger, &mention).await?);
     }
     Ok(files)
@@ -139,19 +145,18 @@ async fn rewinds_since_message(ledger: &mut Ledger) -> Result<Vec<RewindData>, E
 
 /// Returns the files that a message mentions. A word after `@` is one if the file exists or if it
 /// can be nothing else; `@types/node` and `@name` are words.
-fn mentions(ledger: &Ledger, text: &str) -> Vec<Mention> {
-    let place = place(ledger);
+fn mentions(place: &Place, text: &str) -> Vec<Mention> {
     let words = text.split_whitespace();
     words
         .map(|word| word.trim_start_matches(['(', '[', '{', '"', '\'']))
         .filter_map(|word| word.strip_prefix('@'))
-        .filter_map(|word| mention(&place, word))
+        .filter_map(|word| mention(place, word))
         .collect()
 }
 
 async fn attach(ledger: &Ledger, mention: &Mention) -> Result<Attached, String> {
     let place = place(ledger);
-    if paths::resolve(&place, &mention.path).is_dir() {
+    if mention.is_directory {
         return list_directory(&place, mention).await;
     }
     let document = Document::read(&ledger.engine, &place, &mention.path).await?;
@@ -242,6 +247,7 @@ async fn list_directory(place: &Place, mention: &Mention) -> Result<Attached, St
 }
 
 /// Returns the names of the entries of a directory, sorted; directories end with `/`.
+#[expect(clippy::disallowed_methods, reason = "runs on a blocking thread")]
 fn entry_names(directory: &Path, hidden: &[PathBuf]) -> Result<Vec<String>, String> {
     let entries = std::fs::read_dir(directory);
     let entries = entries.map_err(|error| format!("cannot be listed: {error}"))?;
@@ -264,14 +270,17 @@ fn is_user_message(entry: &Entry) -> bool {
 }
 
 /// Returns the file that a word mentions, if any.
+#[expect(clippy::disallowed_methods, reason = "runs on a blocking thread")]
 fn mention(place: &Place, word: &str) -> Option<Mention> {
     let spelled = [word, word.trim_end_matches(PUNCTUATION)];
     for typed in spelled {
         for (path, lines) in [ranged(typed), (typed, None)] {
-            if !path.is_empty() && paths::resolve(place, path).exists() {
+            let found = paths::resolve(place, path);
+            if !path.is_empty() && found.exists() {
                 return Some(Mention {
                     typed: typed.to_owned(),
                     path: path.to_owned(),
+                    is_directory: found.is_dir(),
                     lines,
                 });
             }
@@ -292,6 +301,7 @@ fn mention(place: &Place, word: &str) -> Option<Mention> {
     (lines.is_some() || is_path || below || is_file).then(|| Mention {
         typed: typed.to_owned(),
         path: path.to_owned(),
+        is_directory: false,
         lines,
     })
 }

@@ -18,6 +18,7 @@ use ikigai_tools::process::git_status;
 use ikigai_tools::{Confinement, Place};
 
 use crate::EngineReader;
+use crate::file_system::repository_root;
 use crate::tools::Freedom;
 
 /// Time limit of the repository's status.
@@ -102,10 +103,7 @@ async fn repository_of(
     engine: &EngineReader,
     workdir: &Path,
 ) -> Option<(PathBuf, Option<String>, String)> {
-    let root = workdir
-        .ancestors()
-        .find(|ancestor| ancestor.join(".git").exists())?
-        .to_owned();
+    let root = repository_root(workdir).await?;
     let place = Place {
         workdir: workdir.to_owned(),
         hidden: engine.safety.hidden.clone(),

@@ -125,6 +125,7 @@ pub fn write_file(path: &Path, provider: &str, key: &SecretString) -> Result<(),
     })
 }
 
+#[expect(clippy::disallowed_methods, reason = "runs on a blocking thread")]
 fn write_line(path: &Path, provider: &str, key: &SecretString) -> io::Result<()> {
     let before = match small_file::open(path)? {
         Some(mut file) => small_file::read(&mut file, MOST_FILE_BYTES)?,

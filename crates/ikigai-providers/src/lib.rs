@@ -1,5 +1,7 @@
 //! Providers: the model traits, the dialects, and the demo model.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 pub mod answer;
 pub mod catalogue;
 pub mod credentials;

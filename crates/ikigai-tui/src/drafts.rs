@@ -3,6 +3,10 @@
 //! Each process writes its own files, named after its instance, and holds a lock while it lives.
 //! The next process claims the files of instances whose lock is free, so `kill -9` loses nothing
 //! and two living processes never share a draft.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "runs on the thread of the writer"
+)]
 
 mod writer;
 

@@ -19,6 +19,8 @@
 //! look                                roles and styles of text
 //! ```
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 pub mod app;
 pub mod complete;
 pub mod control;

@@ -1,14 +1,13 @@
 //! `/export`: the conversation as a file.
 
-use std::fs::OpenOptions;
 use std::io::{BufWriter, ErrorKind};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use ikigai_tools::paths;
 
 use super::{Command, Completes, During, Group, Reply, Takes, Trouble, Typed};
 use crate::export::{ExportError, Format, Whose};
+use crate::file_system;
 use crate::turn::CommandContext;
 
 pub(super) const EXPORT: Command = Command {
@@ -53,9 +52,7 @@ async fn export(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Tr
     let path = paths::resolve(&ctx.place(), &file);
     let shown = path.display();
     // Conversations are private to their owner, as the store is.
-    let mut options = OpenOptions::new();
-    let opened = options.write(true).create_new(true).mode(0o600).open(&path);
-    let opened = match opened {
+    let opened = match file_system::create_private(&path).await {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             return Trouble::refused(format!("{shown} is there already · name another file"));
         }
@@ -73,7 +70,7 @@ async fn export(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Tr
         Ok(()) => Ok(Reply::says(format!("{rows} rows are in {shown}"))),
         Err(error) => {
             // A partial export is useless.
-            let _ = std::fs::remove_file(&path);
+            let _ = file_system::remove(&path).await;
             match error {
                 ExportError::Engine(error) => Err(error.into()),
                 ExportError::Write(error) => {

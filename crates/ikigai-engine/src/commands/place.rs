@@ -10,6 +10,7 @@ use ikigai_tools::paths;
 use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed};
 use crate::EngineError;
 use crate::figures::since;
+use crate::file_system;
 use crate::turn::CommandContext;
 
 pub(super) const NAME: Command = Command {
@@ -28,9 +29,7 @@ pub(super) const CD: Command = Command {
     examples: &[("/cd ../docs", "relative to where it works now")],
     takes: Takes::WordsThenText(0),
     completes: &[Completes::Directories],
-    ..Command::new("cd", Group::Agents, |ctx, typed| {
-        Box::pin(async move { cd(ctx, typed) })
-    })
+    ..Command::new("cd", Group::Agents, |ctx, typed| Box::pin(cd(ctx, typed)))
 };
 
 pub(super) const SESSIONS: Command = Command {
@@ -98,7 +97,7 @@ async fn name(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trou
     Ok(reply)
 }
 
-fn cd(ctx: &CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
+async fn cd(ctx: &CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let place = ctx.place();
     let was = &place.workdir;
     let Some(text) = typed.text.as_deref() else {
@@ -109,7 +108,7 @@ fn cd(ctx: &CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     };
     let path = paths::resolve(&place, text);
     let shown = path.display();
-    match path.metadata() {
+    match file_system::metadata(&path).await {
         Ok(found) if found.is_dir() => {}
         Ok(_) => return Trouble::refused(format!("{shown} is no directory")),
         Err(error) => return Trouble::refused(format!("{shown} cannot be used: {error}")),

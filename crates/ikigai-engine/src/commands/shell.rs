@@ -16,7 +16,7 @@ use super::{Line, parse};
 use crate::environment::{cookie_of, draw_run};
 use crate::frontend::{FrontEnd, Stop, TerminalRun, UiEvent, UserRequest};
 use crate::ledger::CommitPlan;
-use crate::{EngineError, Worker};
+use crate::{EngineError, Worker, file_system};
 
 /// Timeout of a command: enough for any build, and an end for a forgotten one.
 const DEADLINE: Duration = Duration::from_hours(1);
@@ -106,7 +106,8 @@ pub(super) async fn run_in_shell(
     front: &mut FrontEnd<'_>,
 ) -> Result<Result<Ran, String>, EngineError> {
     let workdir = worker.ledger.workdir();
-    if !workdir.is_dir() {
+    let found = file_system::metadata(&workdir).await;
+    if !found.is_ok_and(|found| found.is_dir()) {
         return Ok(Err(format!(
             "{} is no directory · /cd PATH",
             workdir.display()

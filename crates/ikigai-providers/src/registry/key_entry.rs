@@ -4,6 +4,7 @@ use std::sync::PoisonError;
 
 use super::Registry;
 use super::remote_model::request_headers;
+use crate::credentials::CredentialsError;
 use crate::keys::{DEADLINE, KeptKey, KeyError, TypedKey, listed};
 use crate::presets::{full_base, preset};
 use crate::transport::fetch::{NoDocument, fetch_with};
@@ -19,7 +20,13 @@ impl Registry {
         self.remember(key);
         let file = self.credentials.as_deref().ok_or(KeyError::NoFile)?;
         let models = self.try_key(provider, key).await?;
-        credentials::write_file(file, provider, key.secret())?;
+        let (path, name, secret) = (file.to_owned(), provider.to_owned(), key.secret().clone());
+        let write = move || credentials::write_file(&path, &name, &secret);
+        let written = tokio::task::spawn_blocking(write).await;
+        written.map_err(|error| CredentialsError::Write {
+            path: file.to_owned(),
+            source: error.into(),
+        })??;
         let catalogue = self.catalogue();
         let mut known = catalogue.models().iter();
         let model = known.find(|spec| spec.provider == provider && spec.tools);

@@ -299,7 +299,11 @@ impl Loader {
 
     /// Reads the branch of an agent's directory.
     pub(super) fn look_up_branch(&self, agent: AgentId, workdir: String) {
-        self.send(async move { LoadResult::CheckedOut(agent, branch_of(Path::new(&workdir))) });
+        self.send(async move {
+            let look = move || branch_of(Path::new(&workdir));
+            let branch = tokio::task::spawn_blocking(look).await;
+            LoadResult::CheckedOut(agent, branch.ok().flatten())
+        });
     }
 }
 
@@ -328,6 +332,7 @@ fn or_trouble<T>(read: Result<T, EngineError>, found: impl FnOnce(T) -> LoadResu
 }
 
 /// Returns the branch of a directory, or the beginning of its commit.
+#[expect(clippy::disallowed_methods, reason = "runs on a blocking thread")]
 fn branch_of(directory: &Path) -> Option<String> {
     let mut above = directory.ancestors().map(|up| up.join(".git"));
     let git = above.find(|git| git.exists())?;
@@ -339,6 +344,7 @@ fn branch_of(directory: &Path) -> Option<String> {
 }
 
 /// Returns the Git directory of a linked work tree.
+#[expect(clippy::disallowed_methods, reason = "runs on a blocking thread")]
 fn linked(git: &Path) -> Option<PathBuf> {
     let text = std::fs::read_to_string(git).ok()?;
     Some(PathBuf::from(text.trim().strip_prefix("gitdir: ")?))

@@ -265,7 +265,9 @@ impl Driver {
             }
             LoadRequest::Tree => self.want_tree(),
             LoadRequest::Directory { typed, directory } => {
-                self.app.set_listing(&typed, list_directory(&directory));
+                let list = move || list_directory(&directory);
+                let entries = tokio::task::spawn_blocking(list).await;
+                self.app.set_listing(&typed, entries.unwrap_or_default());
             }
             LoadRequest::SentMessages => self.read_history().await,
         }

@@ -104,7 +104,8 @@ pub(super) async fn edit(text: &str, secrets: &[String]) -> io::Result<String> {
     if !run(&editor, &file, secrets).await? {
         return Err(io::Error::other(format!("`{editor}` failed")));
     }
-    file.read()
+    let read = tokio::task::spawn_blocking(move || file.read()).await;
+    read.unwrap_or_else(|error| Err(error.into()))
 }
 
 /// Lets the user read a text in their pager. The terminal is theirs meanwhile.
@@ -156,6 +157,7 @@ impl Scratch {
         Ok(scratch)
     }
 
+    #[expect(clippy::disallowed_methods, reason = "runs on a blocking thread")]
     fn read(&self) -> io::Result<String> {
         let file = std::fs::File::open(Path::new(&self.path))?;
         let mut bytes = Vec::new();
@@ -167,6 +169,7 @@ impl Scratch {
 }
 
 impl Drop for Scratch {
+    #[expect(clippy::disallowed_methods, reason = "removes one temporary file")]
     fn drop(&mut self) {
         // It is in the directory for things that do not last.
         let _ = std::fs::remove_file(&self.path);

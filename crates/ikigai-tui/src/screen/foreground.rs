@@ -17,6 +17,7 @@ const USUAL_SHELL: &str = "/bin/sh";
 ///
 /// If Ctrl-Z or the program itself stops it, this process stops too, so that the shell gets the
 /// terminal; `fg` continues both. Without such a shell the program is continued at once.
+#[expect(clippy::disallowed_methods, reason = "runs on a blocking thread")]
 pub(super) async fn run(mut command: Command) -> io::Result<ExitStatus> {
     let work = move || {
         let child = command.spawn()?;

@@ -25,6 +25,10 @@ impl Standing {
         Self::read(&format!("/proc/{pid}/stat"))
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "reads from the kernel, not from a disk"
+    )]
     fn read(path: &str) -> Option<Self> {
         Self::parse(&std::fs::read_to_string(path).ok()?)
     }
@@ -48,6 +52,7 @@ impl Standing {
 #[cfg(not(target_os = "linux"))]
 impl Standing {
     /// This process.
+    #[expect(clippy::disallowed_methods, reason = "opens the terminal, not a file")]
     pub(super) fn own() -> Option<Self> {
         use rustix::process::{Pid, getpgrp, getppid, getsid};
         let terminal = std::fs::File::open("/dev/tty").ok();
