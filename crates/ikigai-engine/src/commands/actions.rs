@@ -6,7 +6,7 @@ use std::time::Duration;
 use ikigai_core::data::{CommandData, KilledBy, SummaryData};
 use ikigai_core::project::estimate_tokens;
 use ikigai_core::{AgentId, Event, RowRef};
-use ikigai_store::AgentRecord;
+use ikigai_store::{AgentRecord, BoxFuture};
 use tokio::time::{Instant, sleep_until};
 
 use super::compact::NOTHING;
@@ -45,26 +45,26 @@ pub(crate) enum CommandAction {
 
 impl CommandAction {
     /// Runs the action and returns the command's reply.
-    pub(super) async fn run(
+    pub(super) fn run<'a>(
         self,
-        worker: &mut Worker,
-        front: &mut FrontEnd<'_>,
-    ) -> Result<Reply, Trouble> {
+        worker: &'a mut Worker,
+        front: &'a mut FrontEnd<'_>,
+    ) -> BoxFuture<'a, Result<Reply, Trouble>> {
         match self {
-            Self::Fork(wishes, go) => fork(worker, wishes, go, front).await,
-            Self::Kill(target) => kill(worker, &target, front).await,
-            Self::Resume(others, own) => resume(worker, others, own).await,
-            Self::Wake(to) => {
+            Self::Fork(wishes, go) => Box::pin(fork(worker, wishes, go, front)),
+            Self::Kill(target) => Box::pin(kill(worker, target, front)),
+            Self::Resume(others, own) => Box::pin(resume(worker, others, own)),
+            Self::Wake(to) => Box::pin(async move {
                 start_other(worker, &to, AgentJob::Mail).await?;
                 Ok(Reply::says(format!("{} reads it", to.name)))
-            }
-            Self::Wait(agents, patience) => watch_agents(worker, agents, patience, front).await,
-            Self::Summarise(instructions) => summarise(worker, instructions, front).await,
+            }),
+            Self::Wait(agents, patience) => Box::pin(watch_agents(worker, agents, patience, front)),
+            Self::Summarise(instructions) => Box::pin(summarise(worker, instructions, front)),
             Self::EditSummary {
                 line,
                 in_force,
                 instructions,
-            } => edit_summary(worker, &line, in_force, instructions, front).await,
+            } => Box::pin(edit_summary(worker, line, in_force, instructions, front)),
         }
     }
 }
@@ -98,13 +98,13 @@ async fn fork(
 
 async fn kill(
     worker: &mut Worker,
-    target: &AgentRecord,
+    target: AgentRecord,
     front: &mut FrontEnd<'_>,
 ) -> Result<Reply, Trouble> {
     let own = worker.id();
     match worker
         .family()
-        .kill(target, KilledBy::User, Vec::new(), None)
+        .kill(&target, KilledBy::User, Vec::new(), None)
         .await
     {
         Ok((rows, killed)) => {
@@ -216,13 +216,13 @@ fn outcome(written: Written) -> Result<Reply, Trouble> {
 
 async fn edit_summary(
     worker: &mut Worker,
-    line: &str,
+    line: String,
     in_force: Option<(RowRef, SummaryData, String)>,
     instructions: Option<String>,
     front: &mut FrontEnd<'_>,
 ) -> Result<Reply, Trouble> {
     // The newest row is that of the command.
-    let command = late_data(line, worker.newest());
+    let command = late_data(&line, worker.newest());
     let mut keeper = worker.context_keeper();
     let draft = if let Some(in_force) = in_force {
         keeper.draft_of(in_force, command).await?

@@ -223,7 +223,7 @@ pub(crate) async fn follow(
             Ok(ChainOutcome::Done)
         }
         Then::Later(later) => {
-            let (reply, followed) = match Box::pin(later.run(worker, front)).await {
+            let (reply, followed) = match later.run(worker, front).await {
                 Ok(reply) => (reply, ChainOutcome::Done),
                 Err(Trouble::Stopped(stop, told)) => {
                     // An exit also stops all later work; an interrupt only ends this command.
@@ -387,7 +387,7 @@ async fn reply(
         Ok(Reply {
             first: Some(action),
             ..
-        }) => Box::pin(action.run(worker, front)).await,
+        }) => action.run(worker, front).await,
         answered => answered,
     };
     answered.or_else(warning)
