@@ -1,5 +1,7 @@
 //! `View`: loaded rows of a path's newest part, for display and requests.
 
+#[cfg(test)]
+mod tests;
 mod turns;
 
 use std::collections::VecDeque;

@@ -13,7 +13,7 @@ use ikigai_testkit::{TestLog, block_on};
 use serde_json::{Value, json};
 
 use crate::reading::{kinds, places, said};
-use crate::source::all_of_the_workspace;
+use crate::source::{self, all_of_the_workspace};
 
 /// Appends a question, a call with its result, and an answer.
 fn tool_turn(log: &mut TestLog, agent: AgentId, response: u64, word: &str) {
@@ -489,13 +489,37 @@ fn agent_replay_is_the_only_replay() {
     }
 
     let sources = all_of_the_workspace();
-    let users = |call: &str| -> Vec<String> {
-        let using = sources.iter().filter(|(_, text)| text.contains(call));
+    let users = |uses: &dyn Fn(&str) -> bool| -> Vec<String> {
+        let using = sources.iter().filter(|(_, text)| uses(text));
         using.map(|(file, _)| file.clone()).collect()
     };
+    // Only `Agent` folds rows; the testkit applies the rows of the logs that it writes.
+    let folds = |text: &str| {
+        let declares = text.contains("pub struct AgentState");
+        source::calls_on(text, "AgentState") && !declares
+    };
     assert_eq!(
-        users("AgentState::restored("),
-        ["ikigai-store/src/history.rs"]
+        users(&folds),
+        [
+            "ikigai-store/src/history.rs",
+            "ikigai-testkit/src/stores/maker.rs"
+        ]
     );
-    assert_eq!(users("load(&row)"), ["ikigai-core/src/view.rs"]);
+    let views = |text: &str| source::calls_on(text, "View");
+    assert_eq!(users(&views), ["ikigai-store/src/history.rs"]);
+    // The others take one row alone: to check, search or draw it, or to run its call.
+    let loads = |text: &str| source::imports(text, "load", "load");
+    let mut loaders = users(&loads);
+    loaders.retain(|file| !file.starts_with("ikigai-testkit/"));
+    assert_eq!(
+        loaders,
+        [
+            "ikigai-core/src/find.rs",
+            "ikigai-core/src/render.rs",
+            "ikigai-core/src/view.rs",
+            "ikigai-engine/src/calls.rs",
+            "ikigai-store/src/legacy/rows.rs",
+            "ikigai/src/log.rs",
+        ]
+    );
 }

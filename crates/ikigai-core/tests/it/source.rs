@@ -72,3 +72,52 @@ pub(crate) fn names(text: &str, identifier: &str) -> bool {
         !before.is_some_and(part_of_word) && !after.is_some_and(part_of_word)
     })
 }
+
+/// Returns the text without lines that are comments.
+fn without_comments(text: &str) -> String {
+    let is_code = |line: &&str| !line.trim_start().starts_with("//");
+    text.lines().filter(is_code).collect::<Vec<_>>().join("\n")
+}
+
+fn is_part_of_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// Returns true if a text calls a function of a type, or gives the type another name.
+pub(crate) fn calls_on(text: &str, name: &str) -> bool {
+    let code = without_comments(text);
+    code.match_indices(name).any(|(start, _)| {
+        let before = code[..start].trim_end();
+        let after = code[start + name.len()..].trim_start();
+        let is_alias = after.starts_with("as ") || before.ends_with('=') && after.starts_with(';');
+        !code[..start].ends_with(is_part_of_word) && (after.starts_with("::") || is_alias)
+    })
+}
+
+/// Returns true if a text names a function of a module, in an import or by its path.
+pub(crate) fn imports(text: &str, module: &str, function: &str) -> bool {
+    let code = without_comments(text);
+    let path = format!("{module}::");
+    code.match_indices(&path).any(|(start, _)| {
+        let after = &code[start + path.len()..];
+        let named = match after.strip_prefix('{') {
+            Some(list) => list.split('}').next().unwrap_or_default(),
+            None => after.split([';', '(', ' ', ',']).next().unwrap_or_default(),
+        };
+        let is_module = !code[..start].ends_with(is_part_of_word);
+        is_module && (named == "*" || names(named, function))
+    })
+}
+
+/// Returns true if a text constructs a value of a type by its fields.
+pub(crate) fn constructs(text: &str, name: &str) -> bool {
+    let code = without_comments(text);
+    code.match_indices(name).any(|(start, _)| {
+        let before = &code[..start];
+        let after = code[start + name.len()..].trim_start();
+        // A declaration, or the type that a function returns.
+        let others = ["struct", "enum", "impl", "for", "->"];
+        let last = before.split_whitespace().next_back().unwrap_or_default();
+        !before.ends_with(is_part_of_word) && after.starts_with('{') && !others.contains(&last)
+    })
+}

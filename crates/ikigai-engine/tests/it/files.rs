@@ -244,7 +244,7 @@ async fn a_long_output_is_kept_in_a_blob_that_can_be_paged() {
 /// E15: credentials in tool output are blanked before it is stored. This covers the row, its shown
 /// text, the blob and progress.
 #[tokio::test(start_paused = true)]
-async fn credentials_never_stored() {
+async fn keys_in_tool_output_are_blanked_everywhere() {
     let diary = Diary::default();
     let tools: Arc<dyn Tools> = Arc::new(diary.tools());
     let safety = Safety {

@@ -11,6 +11,7 @@ mod config;
 mod context;
 mod control;
 mod crashes;
+mod credentials;
 mod diagnostics;
 mod drafts;
 mod e2e;
