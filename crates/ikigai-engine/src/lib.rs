@@ -50,9 +50,9 @@ pub use family::{Branch, ForkWish, Forked, MergeOf};
 pub use figures::since;
 pub use follow::{Follow, Followed};
 pub use frontend::{
-    AgentJob, AgentSummary, Answer, FrontEnd, LineChange, Live, LiveChange, MergePreview, Outcome,
-    Phase, Question, RunningCall, RunningTurn, ShellRun, Stop, Submission, SummaryDraft,
-    TerminalRun, ToolOutput, TurnEnd, USER_REQUESTS, UiEvent, UserRequest,
+    AgentJob, AgentSummary, Answer, FrontEnd, LineChange, Listing, ListingView, Live, LiveChange,
+    MergePreview, Outcome, Phase, Question, RunningCall, RunningTurn, ShellRun, Stop, Submission,
+    SummaryDraft, TerminalRun, ToolOutput, TurnEnd, USER_REQUESTS, UiEvent, UserRequest,
 };
 pub use hub::{Observer, Opening, UseObserver};
 pub use lifecycle::{HeldFork, Stopped};

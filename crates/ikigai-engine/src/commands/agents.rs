@@ -7,7 +7,7 @@ use ikigai_store::{AgentEffect, AgentRecord, Effect, MailEffect, Status};
 
 use super::actions::CommandAction;
 use super::reply::Then;
-use super::{Command, CommandOption, Completes, Group, Next, Reply, Takes, Trouble, Typed};
+use super::{Command, CommandOption, Completes, Group, Next, Reply, Shows, Takes, Trouble, Typed};
 use crate::environment::draw_mail;
 use crate::family::{check_mail, tree};
 use crate::family_tree::FamilyTree;
@@ -25,6 +25,7 @@ const SHOWN_CHARS: usize = 60;
 
 pub(super) const AGENTS: Command = Command {
     help: "the tree of agents",
+    shows: Shows::Overlay,
     ..Command::new("agents", Group::Agents, |ctx, _| {
         Box::pin(async move { Ok(Reply::says(tree(ctx.engine()).await?)) })
     })

@@ -9,11 +9,19 @@ use ikigai_store::{BoxFuture, CommitError};
 use super::reply::Then;
 use super::shell;
 use super::{COMMANDS, Command, During, Line, Reply, Trouble, Typed, name_suggestion, parse};
-use crate::frontend::{FrontEnd, Outcome, Stop, UiEvent, UserRequest, WaitingLine};
+use crate::frontend::{
+    FrontEnd, Listing, ListingView, Outcome, Stop, UiEvent, UserRequest, WaitingLine,
+};
 use crate::grants::pending_tag;
 use crate::ledger::CommitPlan;
 use crate::turn::Interpreter;
 use crate::{AgentJob, EngineError, Worker};
+
+/// Most bytes of a listing that its row stores; the rest can be listed again.
+const MOST_LISTED_BYTES: usize = 32 * 1024;
+
+/// Room for the note below a listing that was cut.
+const CUT_NOTE_BYTES: usize = 64;
 
 /// Result of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,16 +119,16 @@ impl Interpreter for Dispatcher {
         Box::pin(carry_out_now(worker, line, front))
     }
 
-    fn preview<'a, 'd>(
+    fn list<'a, 'd>(
         &self,
         worker: &'a mut Worker,
-        line: String,
+        listing: Listing,
         front: &'a mut FrontEnd<'d>,
     ) -> BoxFuture<'a, Result<(), EngineError>>
     where
         'd: 'a,
     {
-        Box::pin(show_preview(worker, line, front))
+        Box::pin(list(worker, listing, front))
     }
 }
 
@@ -133,30 +141,36 @@ fn during(line: &str) -> Option<During> {
     }
 }
 
-/// Runs a read-only command without storing its output; none for other lines.
-pub(crate) async fn preview(worker: &mut Worker, line: &str) -> Result<Option<Reply>, EngineError> {
-    let Line::Command(command, rest) = parse(line) else {
-        return Ok(None);
-    };
-    if !command.only_shows(rest) {
-        return Ok(None);
-    }
-    let answered = answer(worker, command, rest).await;
-    answered.or_else(warning).map(Some)
-}
-
-/// Sends the output of a read-only command to the front end; ignores other lines.
-pub(crate) async fn show_preview(
+/// Runs a read-only command: shows its output, and stores its row. Ignores other lines.
+///
+/// A failed commit gives a warning: the output is on the screen, and nothing else depends on it.
+async fn list(
     worker: &mut Worker,
-    line: String,
+    listing: Listing,
     front: &mut FrontEnd<'_>,
 ) -> Result<(), EngineError> {
-    if let Some(reply) = preview(worker, &line).await? {
+    let Listing { line, view } = listing;
+    let Line::Command(command, rest) = parse(&line) else {
+        return Ok(());
+    };
+    if !command.only_shows(rest) {
+        return Ok(());
+    }
+    let reply = match view {
+        ListingView::Text(ref output) => Reply::says(output),
+        ListingView::Overlay | ListingView::Screen => {
+            answer(worker, command, rest).await.or_else(warning)?
+        }
+    };
+    if view == ListingView::Overlay {
         front.tell(UiEvent::Preview {
-            line,
-            output: reply.output,
+            line: line.clone(),
+            output: reply.output.clone(),
             severity: reply.severity.unwrap_or(Severity::Info),
         });
+    }
+    if let Err(error) = store_reply(worker, &line, reply, front).await {
+        front.tell(UiEvent::Warning(format!("not stored: {error}")));
     }
     Ok(())
 }
@@ -361,7 +375,11 @@ async fn store_reply(
     for blob in reply.blobs {
         worker.ledger.try_put_blob(&blob).await?;
     }
-    let output = Some(reply.output);
+    let output = match parse(line) {
+        Line::Command(command, rest) if command.only_shows(rest) => bounded(reply.output),
+        _ => reply.output,
+    };
+    let output = Some(output);
     let mut events = reply.events;
     events.push(Event::Command { output, data });
     let rows = worker
@@ -374,6 +392,18 @@ async fn store_reply(
     }
     front.told(rows);
     Ok((worker.newest(), reply.then))
+}
+
+/// Returns the beginning of a listing that is stored, up to a line end.
+fn bounded(output: String) -> String {
+    if output.len() <= MOST_LISTED_BYTES {
+        return output;
+    }
+    let near = output.floor_char_boundary(MOST_LISTED_BYTES - CUT_NOTE_BYTES);
+    let end = output[..near].rfind('\n').unwrap_or(near);
+    let (listed, left) = output.split_at(end);
+    let left_kb = left.len().div_ceil(1024);
+    format!("{listed}\n… {left_kb} KB more, not stored")
 }
 
 /// Runs a command; trouble becomes a warning.

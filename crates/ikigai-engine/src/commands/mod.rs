@@ -42,7 +42,7 @@ pub use crate::turn::During;
 pub(crate) use actions::store_merge;
 pub use complete::{Candidate, CompletionContext, Wanted, complete, is_complete, narrow, wanted};
 pub use dispatch::Done;
-pub(crate) use dispatch::{ChainOutcome, Dispatcher, carry_out_waiting, dispatch, follow, preview};
+pub(crate) use dispatch::{ChainOutcome, Dispatcher, carry_out_waiting, dispatch, follow};
 pub(crate) use fork::fork_held_by_line;
 pub use help::page;
 pub use key::KEY_PROVIDERS;
@@ -240,7 +240,7 @@ pub enum Completes {
 pub enum Shows {
     /// Output row.
     Output,
-    /// Overlay if there are no arguments, without a row.
+    /// Overlay if there are no arguments.
     OverlayWithoutArguments,
     /// Overlay if this is the only argument.
     OverlayWith(&'static str),
@@ -273,7 +273,7 @@ impl Command {
         COMMANDS.iter().find(is_it).copied()
     }
 
-    /// Returns true if a line with these arguments is read-only, and so leaves no row.
+    /// Returns true if a line with these arguments only reads.
     pub fn only_shows(&self, arguments: &str) -> bool {
         match self.shows {
             Shows::Output => false,

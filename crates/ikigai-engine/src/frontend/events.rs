@@ -98,7 +98,7 @@ pub enum UiEvent {
     ShellEnded,
     /// A line that a shell command of the user printed; not yet a row.
     Printed(String),
-    /// Output of a command that leaves no row.
+    /// Output of a read-only command; its row follows.
     Preview {
         /// The line as typed.
         line: String,

@@ -28,7 +28,7 @@ pub use live_change::{LineChange, LiveChange};
 pub use merge_preview::MergePreview;
 pub use outcome::{Outcome, Stop, TurnEnd};
 pub(crate) use requests::WaitingLine;
-pub use requests::{AgentJob, Answer, Submission, TerminalRun, UserRequest};
+pub use requests::{AgentJob, Answer, Listing, ListingView, Submission, TerminalRun, UserRequest};
 pub use summary_draft::SummaryDraft;
 pub use tool_output::ToolOutput;
 

@@ -17,8 +17,8 @@ pub enum UserRequest {
     Command(String),
     /// The same as `Command`, with an id under which the line is stored exactly once.
     Submit(Submission),
-    /// Show the output of this command, if it only reads.
-    Preview(String),
+    /// Run this command, if it only reads.
+    List(Listing),
     /// Do this job when idle.
     Do(AgentJob),
     /// Withdraw a queued message.
@@ -43,9 +43,29 @@ impl UserRequest {
             | Self::Submit(_)
             | Self::Do(_)
             | Self::Answer { .. } => true,
-            Self::Stop(_) | Self::Preview(_) | Self::TakeBack(_) => false,
+            Self::Stop(_) | Self::List(_) | Self::TakeBack(_) => false,
         }
     }
+}
+
+/// A read-only command that the user typed. Its row is stored, however its output is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// The line as typed.
+    pub line: String,
+    /// View of the output.
+    pub view: ListingView,
+}
+
+/// View of a listing's output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListingView {
+    /// The engine sends the output, and the front end shows it as text.
+    Overlay,
+    /// The front end has its own view of the same data, such as a picker.
+    Screen,
+    /// The front end shows this text, which the engine does not have.
+    Text(String),
 }
 
 /// Answer to a question.

@@ -1,8 +1,6 @@
 //! Typed lines: a message starts a turn, a command runs.
 
-use ikigai_core::words::Severity;
-
-use crate::commands::{ChainOutcome, Done, Line, dispatch, follow, parse, preview, store_merge};
+use crate::commands::{ChainOutcome, Done, Line, dispatch, follow, parse, store_merge};
 use crate::frontend::{AgentJob, FrontEnd, MergePreview, Outcome, Stop};
 use crate::{EngineError, Worker};
 
@@ -36,17 +34,6 @@ impl Worker {
             }),
         };
         Ok(Done { warned, outcome })
-    }
-
-    /// Returns the output of a read-only line; none for other lines. Stores nothing.
-    pub async fn preview(&mut self, line: &str) -> Result<Option<String>, EngineError> {
-        let reply = preview(self, line).await?;
-        Ok(reply.map(|reply| {
-            reply
-                .severity
-                .unwrap_or(Severity::Info)
-                .signed(&reply.output)
-        }))
     }
 
     /// Stores the merge of a preview, with text that the user may have edited.

@@ -480,9 +480,9 @@ async fn listen(worker: &mut Worker, front: &mut FrontEnd<'_>) -> Option<NextWor
             UserRequest::Submit(submission) => return Some(AgentJob::Submit(submission).into()),
             UserRequest::Do(job) => return Some(job.into()),
             UserRequest::Stop(Stop::Interrupt(Cause::Kill | Cause::Exit)) => return None,
-            UserRequest::Preview(line) => {
+            UserRequest::List(listing) => {
                 worker.ledger.engine.hub.set_minding(agent);
-                if let Err(error) = worker.interpreter.preview(worker, line, front).await {
+                if let Err(error) = worker.interpreter.list(worker, listing, front).await {
                     front.tell(UiEvent::Warning(error.to_string()));
                 }
             }

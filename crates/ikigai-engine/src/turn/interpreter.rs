@@ -2,7 +2,7 @@
 
 use ikigai_store::BoxFuture;
 
-use crate::frontend::{FrontEnd, WaitingLine};
+use crate::frontend::{FrontEnd, Listing, WaitingLine};
 use crate::{EngineError, Worker};
 
 /// Moment at which a command runs that is typed while the agent works.
@@ -31,11 +31,11 @@ pub(crate) trait Interpreter: Sync {
     where
         'd: 'a;
 
-    /// Sends the output of a read-only line to the front end.
-    fn preview<'a, 'd>(
+    /// Runs a read-only line: shows its output, and stores its row.
+    fn list<'a, 'd>(
         &self,
         worker: &'a mut Worker,
-        line: String,
+        listing: Listing,
         front: &'a mut FrontEnd<'d>,
     ) -> BoxFuture<'a, Result<(), EngineError>>
     where

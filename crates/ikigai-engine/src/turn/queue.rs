@@ -34,7 +34,7 @@ impl Worker {
             UserRequest::Submit(submission) => {
                 return Ok(self.heed_line(submission.into(), front).await);
             }
-            UserRequest::Preview(line) => self.interpreter.preview(self, line, front).await?,
+            UserRequest::List(listing) => self.interpreter.list(self, listing, front).await?,
             UserRequest::Do(job) => front.jobs.push_back(job),
             UserRequest::TakeBack(mail) => self.inbox().take_back(mail, front).await,
             // The question is closed, so the answer is too late.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ikigai_core::AgentId;
 use ikigai_core::data::AnsweredBy;
-use ikigai_engine::{Answer, Outcome, UiEvent, UserRequest};
+use ikigai_engine::{Answer, Listing, ListingView, Outcome, UiEvent, UserRequest};
 use ikigai_store::ReadLog as _;
 use ikigai_testkit::Step;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -87,21 +87,49 @@ async fn a_question_is_asked_again_after_a_restart_and_its_answer_resumes() {
     assert_eq!(diary.began(), ["asked"]);
 }
 
+/// E18: the output of a listing comes first, then its row.
 #[tokio::test(start_paused = true)]
-async fn what_only_shows_something_leaves_no_row() {
+async fn a_listing_is_shown_and_then_stored() {
     let world = World::new();
     let mut told = screen(&world);
     let agent = world.engine.attend_new("/src", "/src").await.unwrap();
-    let rows = world.kinds(agent).await;
 
-    let preview = UserRequest::Preview("/help".to_owned());
-    world.engine.say(agent, preview).await.unwrap();
+    let request = listing("/help", ListingView::Overlay);
+    world.engine.say(agent, request).await.unwrap();
     let update = told.recv().await.unwrap().1;
 
     assert!(
         matches!(&update, UiEvent::Preview { line, output, .. } if line == "/help" && output.contains("/rewind"))
     );
-    assert_eq!(world.kinds(agent).await, rows);
+    let update = told.recv().await.unwrap().1;
+    assert!(matches!(&update, UiEvent::Stored(row) if row.kind.name() == "command"));
+}
+
+/// E18: the row of a listing has at most 32 KB, whole lines and a note.
+#[tokio::test(start_paused = true)]
+async fn a_long_listing_is_stored_in_part() {
+    let world = World::new();
+    let mut told = screen(&world);
+    let agent = world.engine.attend_new("/src", "/src").await.unwrap();
+    let lines: Vec<_> = (0..5000).map(|line| format!("line {line} ä\n")).collect();
+    let long = lines.concat();
+
+    let request = listing("/keys", ListingView::Text(long.clone()));
+    world.engine.say(agent, request).await.unwrap();
+    let UiEvent::Stored(row) = told.recv().await.unwrap().1 else {
+        panic!("no row")
+    };
+
+    let stored = row.content.clone().unwrap();
+    let (listed, note) = stored.rsplit_once('\n').unwrap();
+    assert!((31 * 1024..=32 * 1024).contains(&stored.len()));
+    assert!(long.starts_with(&format!("{listed}\n")), "whole lines");
+    assert_eq!(note, "… 31 KB more, not stored");
+}
+
+fn listing(line: &str, view: ListingView) -> UserRequest {
+    let line = line.to_owned();
+    UserRequest::List(Listing { line, view })
 }
 
 /// Leaving stops a turn that has only just begun, instead of waiting for it.
@@ -133,7 +161,7 @@ async fn what_an_agent_is_told_counts_as_work_until_it_has_seen_to_it() {
 
     for request in [
         UserRequest::Command("/mark".to_owned()),
-        UserRequest::Preview("/help".to_owned()),
+        listing("/help", ListingView::Overlay),
     ] {
         world.engine.say(agent, request).await.unwrap();
         assert!(!is_idle());

@@ -1,12 +1,12 @@
 //! Runs typed lines: commands of the screen, or requests to the agent.
 
-use ikigai_engine::UserRequest;
 use ikigai_engine::commands::{Command, Line, parse};
+use ikigai_engine::{Listing, ListingView, UserRequest};
 
 use super::board::Board;
 use super::browse::Browse;
 use super::key_entry::KeyEntry;
-use super::overlay::help;
+use super::overlay::{help, keys_text};
 use super::terminal_programs::wants_terminal;
 use super::{EngineRequest, LoadRequest, PickerKind, TerminalAction, UiContext, picker, quit};
 
@@ -19,6 +19,13 @@ pub(super) fn submit(ctx: &mut UiContext, text: String) {
     if let Line::Command(command, rest) = parse(&text)
         && submit_here(ctx, command, rest)
     {
+        if is_listing(command, rest) {
+            let view = match command.name {
+                "keys" => ListingView::Text(keys_text(&ctx.bindings)),
+                _ => ListingView::Screen,
+            };
+            list(ctx, text, view);
+        }
         return;
     }
     if let Line::Shell { command, sent } = parse(&text)
@@ -27,10 +34,26 @@ pub(super) fn submit(ctx: &mut UiContext, text: String) {
         let command = command.to_owned();
         return ctx.effects.push(TerminalAction::Run { command, sent });
     }
-    let request = match parse(&text) {
-        Line::Command(command, rest) if command.only_shows(rest) => UserRequest::Preview(text),
-        _ => UserRequest::Command(text),
-    };
+    match parse(&text) {
+        Line::Command(command, rest) if command.only_shows(rest) => {
+            list(ctx, text, ListingView::Overlay);
+        }
+        _ => {
+            let request = UserRequest::Command(text);
+            ctx.effects.push(EngineRequest::Send(ctx.current, request));
+        }
+    }
+}
+
+/// Reports whether a command lists something. The browser only shows rows of the log, and a stored
+/// search would find itself.
+fn is_listing(command: &Command, rest: &str) -> bool {
+    command.only_shows(rest) && !matches!(command.name, "history" | "search")
+}
+
+/// Has the row of a typed listing stored, and its output shown if the screen does not show it.
+fn list(ctx: &mut UiContext, line: String, view: ListingView) {
+    let request = UserRequest::List(Listing { line, view });
     ctx.effects.push(EngineRequest::Send(ctx.current, request));
 }
 

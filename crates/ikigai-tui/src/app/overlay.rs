@@ -74,6 +74,13 @@ fn labels(keys: &[String]) -> String {
     labels.join(", ")
 }
 
+/// Returns the help on keys as text.
+pub(super) fn keys_text(bindings: &Bindings) -> String {
+    let lines = help(bindings).lines;
+    let lines: Vec<_> = lines.iter().map(TextLine::text).collect();
+    lines.join("\n")
+}
+
 impl Layer for Overlay {
     fn bindings(&self, _ctx: &UiContext) -> Vec<keys::KeyMode> {
         vec![keys::KeyMode::Overlay]

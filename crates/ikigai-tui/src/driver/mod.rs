@@ -15,7 +15,9 @@ use std::time::{Duration, Instant};
 
 use ikigai_core::data::{self, CommandData};
 use ikigai_core::{AgentId, Kind, RowRef};
-use ikigai_engine::{AgentJob, Engine, EngineError, Followed, Status, UiEvent, UserRequest};
+use ikigai_engine::{
+    AgentJob, CommitError, Engine, EngineError, Followed, ListingView, Status, UiEvent, UserRequest,
+};
 
 pub(crate) use self::background::LoadResult;
 use self::background::Loader;
@@ -274,6 +276,8 @@ impl Driver {
     }
 
     pub(super) async fn send(&mut self, agent: AgentId, request: UserRequest) {
+        let is_shown =
+            matches!(&request, UserRequest::List(listing) if listing.view != ListingView::Overlay);
         let merged = match request {
             UserRequest::Say(line) | UserRequest::Command(line) => {
                 return self.submit(agent, line).await;
@@ -286,6 +290,10 @@ impl Driver {
         let Err(error) = self.engine.say(agent, request).await else {
             return;
         };
+        // The screen shows the listing; an agent of another process gets no row.
+        if is_shown && matches!(error, EngineError::Commit(CommitError::Held { .. })) {
+            return;
+        }
         let Some(text) = merged else {
             return self.app.warn(&error);
         };

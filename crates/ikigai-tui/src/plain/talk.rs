@@ -183,9 +183,6 @@ impl Talk {
                 self.secret = Some(provider.to_owned());
                 return self.wants.push(Want::Hide);
             }
-            Line::Command(command, rest) if command.only_shows(rest) => {
-                UserRequest::Preview(line.to_owned())
-            }
             _ => UserRequest::Command(line.to_owned()),
         };
         self.is_said = true;

@@ -2,6 +2,7 @@
 //!
 //! All external text goes through [`crate::text::clean`].
 
+mod command;
 mod diff;
 mod figures;
 mod folded_text;
@@ -13,9 +14,7 @@ mod tools;
 
 use ikigai_core::data::{Category, Cause, Merge, RewindData, Via};
 use ikigai_core::render::{Names, Said, Shown, forked};
-use ikigai_core::words::Severity;
 use ikigai_core::{AgentId, RowRef};
-use std::borrow::Cow;
 
 pub use diff::diff;
 pub use figures::{TurnSummary, bytes, duration, turn_line};
@@ -147,7 +146,7 @@ pub fn block(shown: &Shown, fold: FoldState, manner: &RenderContext<'_>) -> Rend
             echo,
             output,
             severity,
-        } => command(echo, output, *severity, fold, manner),
+        } => command::command(echo, output, *severity, fold, manner),
         Shown::Killed(killed) => {
             let names: Vec<_> = killed.iter().map(|agent| manner.name(*agent)).collect();
             let line = format!("killed {}", names.join(", "));
@@ -335,41 +334,6 @@ fn folded(data: &RewindData, manner: &RenderContext<'_>) -> String {
         Some(1) => format!("1 turn folded ({range})"),
         Some(turns) => format!("{turns} turns folded ({range})"),
     }
-}
-
-fn command(
-    echo: &str,
-    output: &str,
-    severity: Severity,
-    fold: FoldState,
-    manner: &RenderContext<'_>,
-) -> RenderedBlock {
-    let (role, output) = match severity {
-        Severity::Info => (Tone::Text, Cow::Borrowed(output)),
-        Severity::Warning => {
-            let sign = manner.sign(Sign::Warning);
-            (Tone::Warning, Cow::Owned(format!("{sign} {output}")))
-        }
-    };
-    let output = &*output;
-    if let Some(typed) = echo.strip_prefix("!!") {
-        return shell::unsent(typed.trim(), output, fold, manner);
-    }
-    let mut lines = Vec::new();
-    let lead = Lead {
-        first: Vec::new(),
-        ..Lead::space(2)
-    };
-    let mut hidden = add_folded(&mut lines, echo, Tone::Command, &lead, manner, fold.most(3));
-    if !output.trim().is_empty() {
-        let most = fold.most(LONG);
-        let left = add_folded(&mut lines, output, role, &lead.below(), manner, most);
-        hidden = FoldedPart {
-            lines: hidden.lines + left.lines,
-            bytes: hidden.bytes + left.bytes,
-        };
-    }
-    RenderedBlock::of(lines, hidden)
 }
 
 fn interrupted(cause: Option<Cause>, manner: &RenderContext<'_>) -> RenderedBlock {

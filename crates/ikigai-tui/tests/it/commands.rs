@@ -16,7 +16,7 @@ fn every_theme_that_can_be_typed_is_one() {
 }
 
 #[tokio::test]
-async fn what_a_screen_does_is_said_in_a_row_and_looking_at_keys_is_not() {
+async fn commands_of_the_screen_leave_rows() {
     let mut stage = Stage::new((100, 40)).await;
     let agent = stage.current();
 
@@ -41,7 +41,7 @@ async fn what_a_screen_does_is_said_in_a_row_and_looking_at_keys_is_not() {
     assert_eq!(stage.terminal_actions(), expected);
 
     let said = stage.commands(agent).await;
-    assert_eq!(said, ["/theme dark", "/mouse off", "/theme pink"]);
+    assert_eq!(said, ["/keys", "/theme dark", "/mouse off", "/theme pink"]);
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ mod hits;
 mod input;
 mod keys;
 mod layout;
+mod listings;
 mod merging;
 mod narrow;
 mod pending;

@@ -156,6 +156,19 @@ impl Stage {
         Box::pin(Self::on_faulty(log, provider, whom, Some(drafts))).await
     }
 
+    /// Opens the screen of another process on the same agent, which this one holds.
+    pub(crate) async fn beside(&self) -> Self {
+        let log = self.log.as_ref().unwrap().other_process(process());
+        let whom = FirstAgent::Agent(self.current());
+        let provider = self.provider.clone();
+        Box::pin(Self::on_faulty(log, provider, whom, None)).await.0
+    }
+
+    /// Changes the size of the screen.
+    pub(crate) async fn resized(&mut self, columns: u16, rows: u16) {
+        self.happened(TerminalEvent::Resize { columns, rows }).await;
+    }
+
     async fn on_faulty(
         log: ChosenStore,
         provider: ScriptedProvider,

@@ -83,48 +83,6 @@ async fn a_directory_is_there_and_stays_through_clear_and_rewind() {
     survives(&world, worker).await;
 }
 
-/// E18: a command shown in an overlay leaves no row; a typed one does.
-#[tokio::test]
-async fn overlays_leave_no_row() {
-    let world = World::new();
-    let mut worker = world.root().await;
-    let id = worker.agent().state.agent();
-    let before = world.rows(id).await;
-    let shown = [
-        "/help",
-        "/help mark",
-        "/history",
-        "/model",
-        "/tools",
-        "/approve",
-        "/pin",
-        "/system",
-    ];
-
-    for typed in shown {
-        let text = worker.preview(typed).await.unwrap();
-        assert!(text.is_some_and(|text| !text.is_empty()), "{typed}");
-    }
-    for typed in [
-        "/mark",
-        "/clear",
-        "/tools all",
-        "/system x",
-        "hello",
-        "/nothing",
-    ] {
-        let text = worker.preview(typed).await.unwrap();
-        assert_eq!(text, None, "{typed}");
-    }
-
-    assert_eq!(world.rows(id).await, before);
-    for typed in shown {
-        line(&mut worker, typed).await;
-    }
-    assert_eq!(world.rows(id).await.len(), before.len() + shown.len());
-    survives(&world, worker).await;
-}
-
 #[tokio::test]
 async fn tools_are_listed_shown_and_restricted() {
     let (world, _) = World::with_fakes();

@@ -86,7 +86,7 @@ fn only_a_first_word_of_letters_after_a_slash_is_a_command() {
 
 /// S3-22a: echo and output of commands are the same on screen after a restart.
 #[tokio::test]
-async fn command_output_survives_restart() {
+async fn commands_and_warnings_are_the_same_after_a_restart() {
     let world = World::new();
     world.provider.will_say("hi");
     let mut worker = world.root().await;
@@ -188,9 +188,9 @@ async fn a_command_is_stored_with_its_arguments_its_echo_and_its_output() {
     survives(&world, worker).await;
 }
 
-/// S3-42: a command row is drawn as echo, empty line and output.
+/// S3-42: a command row is shown as echo, empty line and output.
 #[tokio::test]
-async fn command_row_rendering() {
+async fn a_command_row_is_shown_as_echo_and_output() {
     let world = World::new();
     let mut worker = world.root().await;
     line(&mut worker, "/mark a").await;

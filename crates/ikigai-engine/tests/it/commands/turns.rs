@@ -1,7 +1,7 @@
 //! Commands during a turn, and ownership of their rows.
 
 use ikigai_core::data::{self, CommandData};
-use ikigai_engine::{Outcome, UiEvent, UserRequest};
+use ikigai_engine::{Listing, ListingView, Outcome, UiEvent, UserRequest};
 use ikigai_testkit::Step;
 
 use super::support::{line, printed, survives, texts};
@@ -69,7 +69,11 @@ async fn looking_at_a_summary_leaves_the_turn_alone() {
     say(&mut worker, "one").await.unwrap();
     world.provider.will_summarise_as("in short");
     line(&mut worker, "/compact").await;
-    for request in [UserRequest::Command, UserRequest::Preview] {
+    let listed = |line: String| {
+        let view = ListingView::Overlay;
+        UserRequest::List(Listing { line, view })
+    };
+    for request in [UserRequest::Command, listed] {
         world.provider.will(calling(&[Deed::new("change", "slow")]));
         world.provider.will_say("done");
 

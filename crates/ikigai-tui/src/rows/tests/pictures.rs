@@ -133,6 +133,14 @@ fn gallery() -> Vec<(&'static str, Shown)> {
             ),
         ),
         (
+            "command_listing",
+            command("/help", "talk\n  /retry\n  /undo"),
+        ),
+        (
+            "command_listing_line",
+            command("/budget", "budget: $1.20 of $5.00 · 3 turns"),
+        ),
+        (
             "command_warning",
             command(
                 "/modle",
