@@ -108,6 +108,15 @@ fn a_store_of_the_first_version_is_migrated() {
     assert!(block_on(migrated.queued_mail(agent(1))).unwrap().is_empty());
     let usage = migrated.usage(Span::whole(agent(1)), 1);
     assert!(block_on(usage).unwrap().is_empty());
+    let connection = Connection::open(&early).unwrap();
+    let seen = connection.query_row(
+        "SELECT m.agent, m.seq, m.content, a.last_seq FROM v_messages m JOIN v_agents a USING (agent)",
+        [],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
+    );
+    let expected: (String, i64, String, i64) =
+        (agent(1).to_string(), 1, "said early".to_owned(), 1);
+    assert_eq!(seen.unwrap(), expected);
 }
 
 /// A failed migration changes nothing; the next one does not overwrite its backup.

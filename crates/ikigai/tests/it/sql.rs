@@ -25,6 +25,28 @@ fn with_a_past(newcomer: Newcomer) -> Newcomer {
     newcomer
 }
 
+/// The views have permanent ids, times as text, and JSON, on both engines.
+#[test]
+fn views_show_ids_times_and_json() {
+    let newcomer = with_a_past(Newcomer::new());
+    let asked = "SELECT m.agent_name, a.status, a.last_seq, m.agent = a.agent AS is_it,
+                        m.created_at, m.content, m.data ->> 'tool_call_id' AS call
+                 FROM v_messages m JOIN v_agents a ON a.agent = m.agent
+                 WHERE m.kind = 'tool_result'";
+
+    let said = newcomer.ikigai(&["sql", asked, "--json"]);
+
+    let row: serde_json::Value = serde_json::from_str(said.out.trim()).expect(&said.err);
+    let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
+    assert_eq!([text("agent_name"), text("status")], ["project", "running"]);
+    assert!(row["last_seq"].as_u64() > Some(5), "{row}");
+    assert!(text("created_at").starts_with("20"), "{row}");
+    assert!(!text("call").is_empty(), "{row}");
+    let rows = newcomer.ikigai(&["sql", "SELECT count(*) AS n FROM v_messages", "--json"]);
+    let stored = newcomer.ikigai(&["sql", "SELECT count(*) AS n FROM messages", "--json"]);
+    assert_eq!(rows.out, stored.out);
+}
+
 #[test]
 fn every_question_of_the_page_is_answered() {
     let newcomer = someone_with_a_past();
