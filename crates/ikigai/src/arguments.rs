@@ -2,6 +2,7 @@
 
 mod control;
 
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::error::ErrorKind;
@@ -43,7 +44,7 @@ Examples:
 
 /// A terminal coding agent that never loses history and can fork
 #[derive(Debug, Parser)]
-#[command(name = "ikigai", version, after_help = AFTER_HELP, subcommand_precedence_over_arg = true)]
+#[command(name = "ikigai", version = env!("IKIGAI_VERSION"), after_help = AFTER_HELP, subcommand_precedence_over_arg = true)]
 pub(crate) struct Arguments {
     /// Database: PATH, `sqlite:PATH` or `postgres://USER@HOST/DATABASE`
     #[arg(long, global = true, value_name = "STORE")]
@@ -196,6 +197,8 @@ pub(crate) enum Verb {
     /// Print shell completions
     #[command(after_help = COMPLETIONS_HELP)]
     Completions(CompletionsOrder),
+    /// Print the manual page, or write the pages of all commands into a directory
+    Man(ManOrder),
 }
 
 /// Arguments of `run`.
@@ -507,6 +510,14 @@ pub(crate) struct CompletionsOrder {
     /// Shell to generate completions for
     #[arg(value_enum, value_name = "SHELL")]
     pub(crate) shell: Shell,
+}
+
+/// Arguments of `man`.
+#[derive(Debug, Args)]
+pub(crate) struct ManOrder {
+    /// Directory for the pages
+    #[arg(value_name = "DIRECTORY")]
+    pub(crate) directory: Option<PathBuf>,
 }
 
 /// Shells with completions.

@@ -21,6 +21,7 @@ mod last_agent;
 mod legacy_import;
 mod log;
 mod machine;
+mod man;
 mod models;
 mod output;
 mod package_caches;
@@ -71,5 +72,6 @@ fn carry_out(db: Option<String>, verb: Verb) -> Result<ExitCode> {
         Verb::Ctl(order) => ctl::ctl(&order),
         Verb::Config(order) => config_list::config(db, &order),
         Verb::Completions(order) => completions::completions(&order),
+        Verb::Man(order) => man::man(&order),
     }
 }
