@@ -215,10 +215,7 @@ fn rules(
     // Typing on a terminal.
     rules.insert(
         libc::SYS_ioctl,
-        vec![
-            all_of(&[(1, Is(libc::TIOCSTI))])?,
-            all_of(&[(1, Is(libc::TIOCLINUX))])?,
-        ],
+        vec![all_of(&[(1, Is(TIOCSTI))])?, all_of(&[(1, Is(TIOCLINUX))])?],
     );
     if ipc == IpcScope::Shared {
         shared_ipc(&mut rules)?;
@@ -360,6 +357,11 @@ enum Argument {
     Has(u64, u64),
 }
 use Argument::{Has, Is, IsNot};
+
+/// Terminal requests that put bytes into the input queue. Their type in `libc` depends on the C
+/// library.
+const TIOCSTI: u64 = 0x5412;
+const TIOCLINUX: u64 = 0x541c;
 
 /// Condition that holds for any value.
 const ALWAYS: Argument = Has(0, 0);
