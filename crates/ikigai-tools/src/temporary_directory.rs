@@ -6,7 +6,6 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Attempts to find a name that is not taken.
 const ATTEMPTS: usize = 8;
@@ -17,18 +16,12 @@ const ATTEMPTS: usize = 8;
 #[derive(Debug, Default)]
 pub struct TemporaryDirectory {
     path: OnceLock<Option<PathBuf>>,
-    is_announced: AtomicBool,
 }
 
 impl TemporaryDirectory {
     /// Returns the directory; none if it cannot be made.
     pub fn path(&self) -> Option<&Path> {
         self.path.get_or_init(|| make().ok()).as_deref()
-    }
-
-    /// Returns true at the first call: the model does not know the path yet.
-    pub(crate) fn announce(&self) -> bool {
-        !self.is_announced.swap(true, Ordering::Relaxed)
     }
 }
 

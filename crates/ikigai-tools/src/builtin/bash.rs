@@ -261,15 +261,6 @@ async fn carry_out(
     }
     let mut remarks = Vec::new();
     context.set_temporary(&mut variables);
-    if let Some(temporary) = &context.temporary
-        && temporary.announce()
-        && let Some(path) = temporary.path()
-    {
-        remarks.push(format!(
-            "TMPDIR is {}: yours alone, removed when ikigai ends",
-            path.display()
-        ));
-    }
     let read_files = context.given.read_files;
     let watched = if is_reading || read_files.is_empty() {
         None

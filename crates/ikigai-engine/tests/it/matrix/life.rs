@@ -156,10 +156,19 @@ pub(crate) fn said_in(request: &Request) -> String {
     let said = blocks.map(|(role, block)| match block {
         Block::Text { text } | Block::Thinking { text, .. } => format!("{role:?} {text}"),
         Block::ToolCall { arguments, .. } => format!("call {arguments}"),
-        Block::ToolResult { content, .. } => format!("result {content}"),
+        Block::ToolResult { content, .. } => format!("result {}", without_duration(content)),
     });
     let said = said.filter(|said| !said.starts_with("User [The program stopped"));
     format!("{:?}", said.collect::<Vec<_>>())
+}
+
+/// Removes the duration of a command, which differs between processes.
+fn without_duration(output: &str) -> String {
+    let Some((before, ending)) = output.rsplit_once("[exit ") else {
+        return output.to_owned();
+    };
+    let status = ending.split_once(',').map_or(ending, |(status, _)| status);
+    format!("{before}[exit {status}]")
 }
 
 /// Formats a row for comparison between processes.
