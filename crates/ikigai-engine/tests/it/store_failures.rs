@@ -232,7 +232,7 @@ async fn failed_insert_is_shown() {
         });
         let shown = shown.or_else(|| outcome.err().map(|error| error.to_string()));
         let shown = shown.unwrap_or_else(|| panic!("commit {nth} fails and nobody is told"));
-        assert!(shown.contains("no room"), "{shown}");
+        assert!(shown.contains("no space left"), "{shown}");
     }
 }
 
