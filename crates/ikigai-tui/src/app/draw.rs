@@ -65,12 +65,18 @@ impl ItemRenderer for ItemLayout<'_> {
             FoldState::Folded
         };
         let mut lines = match &item.what {
-            ItemContent::Row { row, problem: None } => {
-                rows::block(&render(row), fold, &manner).lines
-            }
+            ItemContent::Row {
+                report: Some(report),
+                problem: None,
+                ..
+            } => rows::report(&render(report), fold, &manner).lines,
+            ItemContent::Row {
+                row, problem: None, ..
+            } => rows::block(&render(row), fold, &manner).lines,
             ItemContent::Row {
                 row,
                 problem: Some(problem),
+                ..
             } => {
                 let warning = format!("event {} is skipped: {problem}", row.at);
                 rows::block(&Shown::Warning(warning), fold, &manner).lines

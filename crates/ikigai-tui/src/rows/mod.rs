@@ -130,7 +130,12 @@ pub fn block(shown: &Shown, fold: FoldState, manner: &RenderContext<'_>) -> Rend
             success,
             call: _,
         } => tools::result(name, text, output, *success, fold, manner),
-        Shown::Cleared => rule("cleared", manner),
+        Shown::Cleared => hinted_rule(
+            "cleared",
+            ": settings and pinned files kept",
+            "/undo to restore",
+            manner,
+        ),
         Shown::Mark(label) => {
             let label = label.as_deref().unwrap_or_default();
             signed(Sign::Mark, Tone::Agent, label, Tone::Text, fold, manner)
@@ -297,7 +302,7 @@ fn rewound(data: &RewindData, manner: &RenderContext<'_>) -> RenderedBlock {
         };
         let files = named.join(", ");
         spans.push(TextSpan::new(
-            format!(" {dot} not restored: {files}{more}"),
+            format!(" {dot} files keep their changes: {files}{more}"),
             Tone::Warning,
         ));
     }
@@ -314,13 +319,13 @@ fn rewound(data: &RewindData, manner: &RenderContext<'_>) -> RenderedBlock {
     }
 }
 
-/// Rows that a rewind left: `3 turns folded (#41–#58)`.
+/// Rows that a rewind left: `3 turns hidden (#41–#58)`.
 fn folded(data: &RewindData, manner: &RenderContext<'_>) -> String {
     let (Some(target), Some(from)) = (data.target, data.from) else {
-        return "back".to_owned();
+        return "rewound".to_owned();
     };
     if data.via == Some(Via::Redo) {
-        return format!("forward to {}", manner.row(target));
+        return format!("redone to {}", manner.row(target));
     }
     let to = manner.sign(Sign::To);
     let first = RowRef::new(target.agent, target.seq.next());
@@ -330,10 +335,22 @@ fn folded(data: &RewindData, manner: &RenderContext<'_>) -> String {
         (false, _) => format!("up to {}", manner.row(from)),
     };
     match data.turns {
-        None | Some(0) => format!("{range} folded"),
-        Some(1) => format!("1 turn folded ({range})"),
-        Some(turns) => format!("{turns} turns folded ({range})"),
+        None | Some(0) => format!("{range} hidden"),
+        Some(1) => format!("1 turn hidden ({range})"),
+        Some(turns) => format!("{turns} turns hidden ({range})"),
     }
+}
+
+/// Renders the output of a command that reports an event, in the place of the event.
+pub fn report(shown: &Shown, fold: FoldState, manner: &RenderContext<'_>) -> RenderedBlock {
+    let Shown::Command { output, .. } = shown else {
+        return block(shown, fold, manner);
+    };
+    let mut lines = Vec::new();
+    let lead = Lead::space(0);
+    let most = fold.most(LONG);
+    let hidden = add_folded(&mut lines, output, Tone::Agent, &lead, manner, most);
+    RenderedBlock::of(lines, hidden)
 }
 
 fn interrupted(cause: Option<Cause>, manner: &RenderContext<'_>) -> RenderedBlock {

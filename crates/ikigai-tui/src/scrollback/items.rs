@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ikigai_core::data::{self, CommandData, SummaryData};
+use ikigai_core::data::{self, CommandData, ForkData, ForkRole, SummaryData};
 use ikigai_core::view::Entry;
 use ikigai_core::{AgentState, Kind, Row, RowRef, View};
 use ikigai_engine::{Agent, TurnFigures};
 
+use super::reports::add_report;
 use crate::rows::Replaced;
 
 /// Stable identifier of an item.
@@ -74,6 +75,8 @@ pub enum ItemContent {
         row: Arc<Row>,
         /// Reason why it cannot be read.
         problem: Option<String>,
+        /// Row of the command that made this event and reports it.
+        report: Option<Arc<Row>>,
     },
     /// Usage of a turn.
     Turn(TurnFigures),
@@ -125,11 +128,18 @@ fn add_page(
             turn.add(&entry.row);
         }
         let problem = view.problem(index).map(|problem| problem.to_string());
+        if problem.is_none() && add_report(items, entry, view.entries().iter().take(index).rev()) {
+            continue;
+        }
         if problem.is_some() || is_drawn(entry) {
             let row = entry.row.clone();
             items.push(ScrollbackItem {
                 id: Id::Row(at),
-                what: ItemContent::Row { row, problem },
+                what: ItemContent::Row {
+                    row,
+                    problem,
+                    report: None,
+                },
             });
         }
         if is_of_turn(entry.kind()) && !is_after {
@@ -164,6 +174,7 @@ fn left_by(by: RowRef, entry: &Entry) -> Option<ScrollbackItem> {
         what: ItemContent::Row {
             row: entry.row.clone(),
             problem,
+            report: None,
         },
     })
 }
@@ -200,6 +211,11 @@ fn is_drawn(entry: &Entry) -> bool {
     match entry.kind() {
         Some(Kind::Usage) => false,
         Some(Kind::Command) => data::read::<CommandData>(data).echo.is_some(),
+        // The rows of the call and its result name the child.
+        Some(Kind::Fork) => {
+            let fork: ForkData = data::read(data);
+            fork.call.is_none() || fork.role != Some(ForkRole::Parent)
+        }
         // Cuts of older stores appear at the start of the context.
         Some(Kind::Summary) => {
             let summary: SummaryData = data::read(data);
@@ -214,7 +230,6 @@ fn is_drawn(entry: &Entry) -> bool {
             | Kind::Clear
             | Kind::Mark
             | Kind::Rewind
-            | Kind::Fork
             | Kind::AgentKilled
             | Kind::Interrupted
             | Kind::Error,

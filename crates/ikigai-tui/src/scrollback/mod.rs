@@ -5,6 +5,7 @@
 //! are read above never move it.
 
 mod items;
+mod reports;
 mod select;
 
 use std::collections::HashMap;
@@ -102,7 +103,7 @@ impl Scrollback {
         self.places = places.map(|(index, item)| (item.id, index)).collect();
         // The usage of a turn changes while it runs.
         for item in self.items.iter().rev().take(3) {
-            if !matches!(item.what, ItemContent::Row { .. }) {
+            if !matches!(item.what, ItemContent::Row { report: None, .. }) {
                 self.blocks.remove(&item.id);
             }
         }

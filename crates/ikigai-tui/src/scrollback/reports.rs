@@ -1,0 +1,66 @@
+//! Commands that report events of their own: each pair is one item.
+
+use ikigai_core::Kind;
+use ikigai_core::render::{Shown, render};
+use ikigai_core::view::Entry;
+use ikigai_core::words::Severity;
+use ikigai_engine::commands::{Line, parse};
+
+use super::items::{Id, ItemContent, ScrollbackItem};
+
+/// First characters of a line of `/fork` that names a child.
+const CHILD: &str = "├ ";
+
+/// Merges the row of a command into the item of the event that it reports.
+///
+/// `before` has the entries before it, newest first. Returns true if the row needs no own item.
+pub(super) fn add_report<'e>(
+    items: &mut Vec<ScrollbackItem>,
+    command: &Entry,
+    before: impl Iterator<Item = &'e Entry>,
+) -> bool {
+    if command.kind() != Some(Kind::Command) {
+        return false;
+    }
+    let Shown::Command {
+        echo,
+        output,
+        severity: Severity::Info,
+    } = render(&command.row)
+    else {
+        return false;
+    };
+    let Line::Command(typed, _) = parse(&echo) else {
+        return false;
+    };
+    let (kind, count) = match typed.name {
+        "mark" => (Kind::Mark, 1),
+        "rewind" | "undo" | "redo" | "retry" => (Kind::Rewind, 1),
+        "kill" => (Kind::AgentKilled, 1),
+        "fork" => (Kind::Fork, output.matches(CHILD).count()),
+        "clear" => return is_cleared(before),
+        _ => return false,
+    };
+    let events: Vec<_> = before.take(count).collect();
+    let is_own = events.len() == count && events.iter().all(|event| event.kind() == Some(kind));
+    let Some((newest, older)) = events.split_first().filter(|_| is_own) else {
+        return false;
+    };
+    // Rows that a rewind left may follow its item.
+    let id = Id::Row(newest.at());
+    let Some(item) = items.iter_mut().rev().find(|item| item.id == id) else {
+        return false;
+    };
+    if let ItemContent::Row { report, .. } = &mut item.what {
+        *report = Some(command.row.clone());
+    }
+    // The report names all children; the newest of them carries it.
+    items.retain(|item| !older.iter().any(|event| item.id == Id::Row(event.at())));
+    true
+}
+
+/// Returns true if the newest rows are those of a clear, whose line says everything.
+fn is_cleared<'e>(before: impl Iterator<Item = &'e Entry>) -> bool {
+    let mut kinds = before.map(Entry::kind);
+    kinds.next() == Some(Some(Kind::System)) && kinds.next() == Some(Some(Kind::Clear))
+}
