@@ -38,7 +38,7 @@ impl Document {
         let located = paths::locate(place, name).map_err(|BadArguments(reason)| reason)?;
         let path = located.path.clone();
         let read = tokio::task::spawn_blocking(move || read_text(&located)).await;
-        let read = read.unwrap_or_else(|_| Err("reading it broke down".to_owned()));
+        let read = read.unwrap_or_else(|_| Err("reading it failed".to_owned()));
         let bytes = read.map_err(|reason| format!("{} {reason}", paths::shown(place, &path)))?;
         let bytes = (engine.safety.blank)(&bytes).into_owned();
         Ok(Self { path, bytes })
@@ -106,7 +106,7 @@ fn read_text(located: &Located) -> Result<Vec<u8>, String> {
         return Err("is a directory".to_owned());
     }
     if !found.is_file() {
-        return Err("is no ordinary file".to_owned());
+        return Err("is not a regular file".to_owned());
     }
     let file = located.open()?;
     let mut bytes = Vec::new();
@@ -119,9 +119,23 @@ fn read_text(located: &Located) -> Result<Vec<u8>, String> {
         ));
     }
     if bytes.contains(&0) || std::str::from_utf8(&bytes).is_err() {
-        return Err("is no text".to_owned());
+        let reason = if is_image(&located.real) {
+            "is an image; only text files can be attached"
+        } else {
+            "is not a text file"
+        };
+        return Err(reason.to_owned());
     }
     Ok(bytes)
+}
+
+/// Returns true if the name of a file is that of an image.
+fn is_image(path: &std::path::Path) -> bool {
+    let extension = path.extension().unwrap_or_default();
+    let known = ["png", "jpg", "jpeg", "gif", "webp", "bmp", "svg"];
+    known
+        .iter()
+        .any(|known| extension.eq_ignore_ascii_case(known))
 }
 
 /// Formats a size.

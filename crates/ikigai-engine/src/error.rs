@@ -11,7 +11,7 @@ use crate::figures;
 #[derive(Debug, Error)]
 pub enum EngineError {
     /// The request queue of an agent is full.
-    #[error("the agent is too busy to listen; try again")]
+    #[error("the agent is busy; try again")]
     DoesNotListen,
     /// The log could not be read.
     #[error(transparent)]
@@ -29,7 +29,7 @@ pub enum EngineError {
     #[error("there is no agent `{0}`")]
     NoSuchAgent(String),
     /// Several agents match the name.
-    #[error("`{name}` means several agents: {}", .matches.join(", "))]
+    #[error("`{name}` is ambiguous: {}", .matches.join(", "))]
     Ambiguous {
         /// Name as requested.
         name: String,
@@ -37,31 +37,31 @@ pub enum EngineError {
         matches: Vec<String>,
     },
     /// There is no such row.
-    #[error("there is no row {0}")]
+    #[error("there is no event {0}")]
     NoSuchRow(RowRef),
     /// The agent is dead.
-    #[error("agent `{0}` is dead")]
+    #[error("agent `{0}` has ended")]
     Dead(String),
     /// The message is blank.
     #[error("the message is empty")]
     EmptyMessage,
     /// The name is invalid.
-    #[error("`{0}` is no name: lower-case letters, digits and `-`, at most 32, and not `parent`")]
+    #[error("invalid name `{0}`: use up to 32 lower-case letters, digits and `-`, not `parent`")]
     BadName(String),
     /// A root cannot be killed.
     #[error("`{0}` is a root agent and cannot be killed")]
     KillsRoot(String),
     /// A family has its maximum depth.
-    #[error("agents may be nested {0} deep, and this would be deeper")]
+    #[error("limit reached: agents nested {0} deep")]
     TooDeep(usize),
     /// An agent has its maximum number of children.
-    #[error("an agent may have {0} living children, and this one has them")]
+    #[error("limit reached: {0} children per agent")]
     TooManyChildren(usize),
     /// A family has its maximum number of agents.
-    #[error("{0} agents may live below one root, and they do")]
+    #[error("limit reached: {0} agents per root")]
     TooManyAgents(usize),
     /// A message is too long to be sent.
-    #[error("the message has {bytes} bytes, and at most {most} can be sent")]
+    #[error("message too long: {bytes} bytes, at most {most}")]
     LongMail {
         /// Its size.
         bytes: usize,
@@ -88,10 +88,10 @@ pub enum EngineError {
     #[error("not sent: {0}")]
     NotSent(String),
     /// No turn was stopped.
-    #[error("there is no stopped turn to go on with")]
+    #[error("no interrupted turn to resume")]
     NothingToResume,
     /// There is no turn to repeat.
-    #[error("there is no turn to repeat")]
+    #[error("no message to send again")]
     NothingToRetry,
     /// A row could not be stored, and the wait for the store was given up.
     #[error("not stored: {0}")]

@@ -32,11 +32,11 @@ pub fn dollars(nano_usd: u64) -> String {
 pub fn amounts(amounts: &Amounts) -> String {
     let cached = match amounts.cache_read.unwrap_or(0) {
         0 => String::new(),
-        cached => format!(" ({} from a cache)", tokens(cached)),
+        cached => format!(" ({} cached)", tokens(cached)),
     };
     let cost = amounts
         .cost_nano_usd
-        .map_or_else(|| "price not known".to_owned(), dollars);
+        .map_or_else(|| "price unknown".to_owned(), dollars);
     format!(
         "{} in{cached} · {} out · {cost}",
         tokens(amounts.tokens_in()),

@@ -1,7 +1,6 @@
 //! Effects of a path change: rows left behind and rows restored.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use ikigai_core::data::{self, RewindData, ToolResultData, Verdict, Via};
@@ -19,6 +18,9 @@ const MORE_ROWS: usize = 64;
 
 /// Number of files named in a line before the rest is counted.
 const MOST_NAMED: usize = 8;
+
+/// Name of the tool for shell commands.
+const SHELL_TOOL: &str = "bash";
 
 /// Effects of a path change on the agent's memory.
 #[derive(Debug, Default)]
@@ -108,21 +110,20 @@ impl Departure {
         Some(self.files.keys().cloned().collect()).filter(|files: &Vec<_>| !files.is_empty())
     }
 
-    /// Returns the number of turns left and restored: ` · 3 turns folded`.
+    /// Returns the number of turns restored and left: `: 3 turns hidden`.
     pub(super) fn turns(&self) -> String {
-        let mut text = String::new();
-        for (count, what) in [(self.folded, "folded"), (self.back, "back")] {
-            match count {
-                0 => {}
-                1 => {
-                    let _ = write!(text, " · 1 turn {what}");
-                }
-                count => {
-                    let _ = write!(text, " · {count} turns {what}");
-                }
-            }
+        let counts = [(self.back, "restored"), (self.folded, "hidden")];
+        let counts = counts.iter().filter(|(count, _)| *count > 0);
+        let parts: Vec<_> = counts
+            .map(|(count, what)| match count {
+                1 => format!("1 turn {what}"),
+                count => format!("{count} turns {what}"),
+            })
+            .collect();
+        match parts.as_slice() {
+            [] => String::new(),
+            parts => format!(": {}", parts.join(", ")),
         }
-        text
     }
 
     /// Returns the changed files that stay changed, with line counts, and tools with unknown
@@ -147,12 +148,19 @@ impl Departure {
         if let more @ 1.. = self.files.len().saturating_sub(MOST_NAMED) {
             named.push(format!("{more} more"));
         }
-        let tools: Vec<_> = self.tools.iter().map(String::as_str).collect();
-        let ran = (!tools.is_empty()).then(|| format!("whatever {} did", tools.join(" or ")));
-        match (named.is_empty(), ran) {
-            (true, ran) => ran,
-            (false, None) => Some(named.join(", ")),
-            (false, Some(ran)) => Some(format!("{} and {ran}", named.join(", "))),
+        let tools = self.tools.iter().map(|name| match name.as_str() {
+            SHELL_TOOL => "shell commands",
+            name => name,
+        });
+        let tools = tools.collect::<Vec<_>>().join(" and ");
+        match (named.is_empty(), tools.is_empty()) {
+            (true, true) => None,
+            (true, false) => Some(format!("unknown files (changed by {tools})")),
+            (false, true) => Some(named.join(", ")),
+            (false, false) => Some(format!(
+                "{} (plus changes made by {tools})",
+                named.join(", ")
+            )),
         }
     }
 }

@@ -170,7 +170,7 @@ fn named(agents: &[AgentRecord], filters: &Filters) -> Result<Option<Vec<AgentId
     let found = agents.iter().rev().filter(is_called);
     let found: Vec<AgentId> = found.map(|agent| agent.id).collect();
     if found.is_empty() {
-        return Err(format!("no agent is or was called {name}"));
+        return Err(format!("no agent named {name}"));
     }
     Ok(Some(found))
 }
@@ -181,13 +181,13 @@ fn found(page: SearchPage, asked: SortOrder, agents: &[AgentRecord]) -> SearchRe
     let mut typed: HashMap<AgentId, String> = HashMap::new();
     let mut notes = Vec::new();
     if page.whole_words {
-        notes.push("too many words begin so: only whole words were looked for");
+        notes.push("too many words match the prefix: only whole words were searched");
     }
     if page.cut {
-        notes.push("not everything was looked at: there may be more");
+        notes.push("the search is incomplete: there may be more");
     }
     if asked == SortOrder::Relevance && page.order == SortOrder::Newest && !page.hits.is_empty() {
-        notes.push("too many hits to rank: the newest come first");
+        notes.push("too many matches to rank: newest first");
     }
     let mut hits = Vec::new();
     for hit in page.hits {

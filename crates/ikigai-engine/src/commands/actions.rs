@@ -56,7 +56,7 @@ impl CommandAction {
             Self::Resume(others, own) => Box::pin(resume(worker, others, own)),
             Self::Wake(to) => Box::pin(async move {
                 start_other(worker, &to, AgentJob::Mail).await?;
-                Ok(Reply::says(format!("{} reads it", to.name)))
+                Ok(Reply::says(format!("{} is reading it", to.name)))
             }),
             Self::Wait(agents, patience) => Box::pin(watch_agents(worker, agents, patience, front)),
             Self::Summarise(instructions) => Box::pin(summarise(worker, instructions, front)),
@@ -137,11 +137,11 @@ async fn resume(
     let mut output = String::new();
     for other in others {
         if resume_other(worker, &other).await? {
-            let _ = writeln!(output, "▶ {} goes on", other.name);
+            let _ = writeln!(output, "▶ resuming {}", other.name);
         }
     }
     if is_meant && worker.unsettled {
-        return Trouble::refused(format!("{output}it is at work"));
+        return Trouble::refused(format!("{output}this agent is already working"));
     }
     let goes_on = match check_resumable(&mut worker.ledger).await {
         Ok(()) => is_meant,
@@ -149,11 +149,11 @@ async fn resume(
         Err(error) => return Err(error.into()),
     };
     if goes_on {
-        let reply = Reply::does(Event::resume(), format!("{output}▶ going on"));
+        let reply = Reply::does(Event::resume(), format!("{output}▶ resuming"));
         return Ok(reply.then(Then::Work(AgentJob::GoOn)));
     }
     if output.is_empty() {
-        return Trouble::refused("there is no stopped turn to go on with");
+        return Trouble::refused("no interrupted turn to resume");
     }
     Ok(Reply::says(output.trim_end()))
 }
@@ -178,7 +178,7 @@ async fn watch_agents(
         tokio::select! {
             biased;
             request = front.next() => if let Some(stop) = worker.heed(request, front).await? {
-                let told = format!("{}\nthe wait was ended; nobody was killed", watched.report);
+                let told = format!("{}\nStopped waiting; the agents keep running", watched.report);
                 return Err(Trouble::Stopped(stop, told));
             },
             _ = changes.changed() => {}
@@ -204,11 +204,11 @@ async fn summarise(
 fn outcome(written: Written) -> Result<Reply, Trouble> {
     match written {
         Written::Shrunk(shrunk) => Ok(Reply::says(shrunk.to_string())),
-        Written::Nothing(reason) => Trouble::refused(format!(
-            "no summary: {reason} · the conversation is sent as before"
-        )),
+        Written::Nothing(reason) => {
+            Trouble::refused(format!("no summary: {reason} · conversation unchanged"))
+        }
         Written::Stopped(stop) => {
-            let told = "interrupted · the conversation is sent as before";
+            let told = "interrupted · conversation unchanged";
             Err(Trouble::Stopped(stop, told.to_owned()))
         }
     }
@@ -253,7 +253,7 @@ pub(crate) async fn store_merge(
 ) -> Result<(), EngineError> {
     let name = preview.child.name.clone();
     if preview.child.parent != Some(worker.id()) {
-        let reason = format!("{name} is no child of this agent");
+        let reason = format!("{name} is not a child of this agent");
         return Err(EngineError::Refused(reason));
     }
     let data = CommandData {

@@ -24,7 +24,7 @@ const LONGEST_WAIT_SECONDS: u64 = 86_400;
 const SHOWN_CHARS: usize = 60;
 
 pub(super) const AGENTS: Command = Command {
-    help: "the tree of agents",
+    help: "show the tree of agents",
     shows: Shows::Overlay,
     ..Command::new("agents", Group::Agents, |ctx, _| {
         Box::pin(async move { Ok(Reply::says(tree(ctx.engine()).await?)) })
@@ -33,7 +33,7 @@ pub(super) const AGENTS: Command = Command {
 
 pub(super) const SWITCH: Command = Command {
     arguments: "[AGENT|..]",
-    help: "go to another agent, or to the parent; without a name a screen lets you choose",
+    help: "go to another agent, or .. for the parent",
     takes: Takes::Words,
     completes: &[Completes::Agents],
     ..Command::new("switch", Group::Agents, |ctx, typed| {
@@ -43,7 +43,7 @@ pub(super) const SWITCH: Command = Command {
 
 pub(super) const SEND: Command = Command {
     arguments: "[--wake] AGENT text",
-    help: "send mail; it goes with the receiver's next turn, and --wake starts one",
+    help: "send a message to another agent; --wake starts its turn",
     examples: &[(
         "/send docs the parser has changed",
         "docs reads it with its next turn",
@@ -58,7 +58,7 @@ pub(super) const SEND: Command = Command {
 
 pub(super) const WAIT_FOR: Command = Command {
     arguments: "[AGENT …] [--for 10m]",
-    help: "wait until agents have ended their work; their mail stays where it is",
+    help: "wait until child agents finish",
     examples: &[("/wait fix-lexer --for 90", "at most 90 seconds")],
     takes: Takes::Words,
     options: &[CommandOption::Value("--for")],
@@ -71,7 +71,7 @@ pub(super) const WAIT_FOR: Command = Command {
 
 pub(super) const KILL: Command = Command {
     arguments: "[AGENT]",
-    help: "end an agent and its descendants at once; a root cannot be killed",
+    help: "end an agent and its children; not a root",
     takes: Takes::Words,
     completes: &[Completes::Agents],
     ..Command::new("kill", Group::Agents, |ctx, typed| {
@@ -81,7 +81,7 @@ pub(super) const KILL: Command = Command {
 
 pub(super) const REAP: Command = Command {
     arguments: "[AGENT]",
-    help: "take the dead out of the navigation; their logs stay",
+    help: "hide ended agents (history is kept)",
     takes: Takes::Words,
     completes: &[Completes::Agents],
     ..Command::new("reap", Group::Agents, |ctx, typed| {
@@ -90,7 +90,7 @@ pub(super) const REAP: Command = Command {
 };
 
 pub(super) const MAIL: Command = Command {
-    help: "mail to this agent and what became of it",
+    help: "list messages to this agent and their state",
     ..Command::new("mail", Group::Agents, |ctx, _| Box::pin(mail(ctx)))
 };
 
@@ -107,13 +107,13 @@ pub(super) async fn named(engine: &EngineReader, name: &str) -> Result<AgentReco
 
 async fn switch(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let target = match typed.one("switch")? {
-        None => return Trouble::refused("name an agent, or .. for the parent"),
+        None => return Trouble::refused("usage: /switch AGENT, or .. for the parent"),
         Some("..") => {
             let family = FamilyTree::new(ctx.engine().agents().await?);
             let parents = family.ancestors(ctx.id());
             match parents.first() {
                 Some(parent) => *parent,
-                None => return Trouble::refused("this is a root: it has no parent"),
+                None => return Trouble::refused("no parent: this is a root agent"),
             }
         }
         Some(name) => named(ctx.engine(), name).await?.id,
@@ -124,7 +124,7 @@ async fn switch(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Tr
 async fn send(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let wake = typed.flag("--wake");
     let Some(name) = typed.words.first() else {
-        return Trouble::refused("say to whom, and what: /send docs the parser has changed");
+        return Trouble::refused("usage: /send AGENT TEXT");
     };
     let to = named(ctx.engine(), name).await?;
     let text = typed.text.as_deref().unwrap_or_default();
@@ -140,7 +140,11 @@ async fn send(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trou
         text: text.to_owned(),
         at: ctx.engine().environment.now(),
     });
-    let mut reply = Reply::says(format!("✉ {}: {}", to.name, shortened(text)));
+    let mut reply = Reply::says(if wake {
+        format!("Sent to {}", to.name)
+    } else {
+        format!("Sent to {}; it will read this with its next turn", to.name)
+    });
     reply.effects.push(effect);
     if wake {
         reply = reply.later(CommandAction::Wake(to));
@@ -163,18 +167,18 @@ async fn wait(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trou
     if let Some(given) = given {
         patience = match duration_of(given) {
             Some(parsed) => parsed,
-            None => return Trouble::refused("--for takes a time: 90, 90s, 10m, 2h"),
+            None => return Trouble::refused("invalid time for --for: use 90, 90s, 10m or 2h"),
         };
     }
     if of.is_empty() {
         of = working_children(ctx).await?;
     }
     if of.is_empty() {
-        return Trouble::refused("no child of this agent works");
+        return Trouble::refused("no child agent is running");
     }
     let names: Vec<_> = of.iter().map(|agent| agent.name.clone()).collect();
     let ids: Vec<_> = of.iter().map(|agent| agent.id).collect();
-    let reply = Reply::says(format!("waiting for {}", names.join(", ")));
+    let reply = Reply::says(format!("Waiting for {}", names.join(", ")));
     Ok(reply.later(CommandAction::Wait(ids, patience)))
 }
 
@@ -223,10 +227,10 @@ async fn reap(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trou
         agents
     };
     if let Some(alive) = dead.iter().find(|agent| agent.status != Status::Dead) {
-        return Trouble::refused(format!("{} is {}, not dead", alive.name, alive.status));
+        return Trouble::refused(format!("{} is {}, not ended", alive.name, alive.status));
     }
     if dead.is_empty() {
-        return Trouble::refused("nobody is dead");
+        return Trouble::refused("no ended agents");
     }
     let mut reply = Reply::says(reaped(ctx, &dead).await?);
     reply.effects = dead
@@ -250,7 +254,7 @@ async fn reaped(ctx: &CommandContext<'_>, dead: &[AgentRecord]) -> Result<String
         let names: Vec<_> = members.map(|agent| agent.name.as_str()).collect();
         if !names.is_empty() {
             lines.push(format!(
-                "reaped {} in {}",
+                "Hidden: {} in {}",
                 names.join(", "),
                 session.directory
             ));
@@ -258,7 +262,7 @@ async fn reaped(ctx: &CommandContext<'_>, dead: &[AgentRecord]) -> Result<String
     }
     let is_known = |agent: &&AgentRecord| sessions.iter().any(|one| one.id == agent.session);
     let others = dead.iter().filter(|agent| !is_known(agent));
-    lines.extend(others.map(|agent| format!("reaped {}", agent.name)));
+    lines.extend(others.map(|agent| format!("Hidden: {}", agent.name)));
     Ok(lines.join("\n"))
 }
 
@@ -281,7 +285,7 @@ async fn mail(ctx: &mut CommandContext<'_>) -> Result<Reply, Trouble> {
         let _ = writeln!(output, "{:<10}{by} from {sender}: {text}", mail.state);
     }
     Ok(Reply::says(if output.is_empty() {
-        "no mail".to_owned()
+        "No messages".to_owned()
     } else {
         output.trim_end().to_owned()
     }))

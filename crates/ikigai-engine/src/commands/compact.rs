@@ -38,7 +38,7 @@ pub(super) const COMPACT: Command = Command {
     })
 };
 
-pub(super) const NOTHING: &str = "there is nothing to summarise";
+pub(super) const NOTHING: &str = "nothing to summarise";
 
 async fn compact(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let (edits, shows, undoes) = (
@@ -51,9 +51,7 @@ async fn compact(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, T
         return Trouble::refused("choose one: --edit, --show or --undo");
     }
     match instructions {
-        Some(_) if shows || undoes => {
-            Trouble::refused("--show and --undo stand alone · /compact --show")
-        }
+        Some(_) if shows || undoes => Trouble::refused("use --show or --undo alone"),
         None if shows => show(ctx).await,
         None if undoes => undo(ctx, Newest::Text).await,
         instructions if edits => edit(ctx, instructions).await,
@@ -112,12 +110,12 @@ async fn edit(ctx: &mut CommandContext<'_>, instructions: Option<&str>) -> Resul
 
 async fn show(ctx: &mut CommandContext<'_>) -> Result<Reply, Trouble> {
     let Some((at, data, Some(text))) = newest(ctx, Newest::Text).await? else {
-        return Trouble::refused("nothing was summarised");
+        return Trouble::refused("no summary yet");
     };
     let place = name_of(ctx, at).await?;
     let range = range_end(ctx, &data).await?;
     Ok(Reply::says(format!(
-        "{place} stands for everything up to {range} · /compact --edit · /compact --undo\n\n{text}"
+        "Summary {place} (replaces everything up to {range}) · /compact --edit · /compact --undo\n\n{text}"
     )))
 }
 
@@ -173,8 +171,8 @@ async fn newest(
 pub(super) async fn undo(ctx: &mut CommandContext<'_>, which: Newest) -> Result<Reply, Trouble> {
     let Some((at, stored, text)) = newest(ctx, which).await? else {
         return Trouble::refused(match which {
-            Newest::Text => "nothing was summarised",
-            Newest::Any | Newest::Replacing => "nothing was cut off or summarised",
+            Newest::Text => "no summary yet",
+            Newest::Any | Newest::Replacing => "no cut or summary to undo",
         });
     };
     let what = match (&text, &stored.elide) {
@@ -188,12 +186,12 @@ pub(super) async fn undo(ctx: &mut CommandContext<'_>, which: Newest) -> Result<
     };
     let place = name_of(ctx, at).await?;
     let effect = if let Some(earlier) = earlier(ctx, at, &stored).await? {
-        format!("summary {earlier} holds again")
+        format!("summary {earlier} is used again")
     } else {
         let range = range_end(ctx, &stored).await?;
-        format!("what it stood for, up to {range}, is sent again as far as it fits")
+        format!("messages up to {range} are sent again, as far as they fit")
     };
-    let output = format!("{what} {place} taken back · {effect}");
+    let output = format!("{what} {place} undone: {effect}");
     Ok(Reply::does(Event::Summary { text: None, data }, output))
 }
 

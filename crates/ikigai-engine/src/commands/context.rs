@@ -12,11 +12,11 @@ use crate::turn::CommandContext;
 
 pub(super) const PIN: Command = Command {
     arguments: "[PATH | -PATH]",
-    help: "a document that is sent after the system prompt and read anew for each turn",
+    help: "attach a file to every request, read again each turn",
     examples: &[
-        ("/pin", "which are pinned"),
-        ("/pin docs/style.md", "one more"),
-        ("/pin -docs/style.md", "no longer; the same as /unpin"),
+        ("/pin", "list pinned files"),
+        ("/pin docs/style.md", "pin a file"),
+        ("/pin -docs/style.md", "unpin it, as /unpin does"),
     ],
     takes: Takes::WordsThenText(0),
     completes: &[Completes::Paths],
@@ -28,14 +28,14 @@ pub(super) const PIN: Command = Command {
 
 pub(super) const UNPIN: Command = Command {
     arguments: "PATH",
-    help: "a document is sent no longer",
+    help: "stop attaching a pinned file",
     takes: Takes::WordsThenText(0),
     completes: &[Completes::Pins],
     ..Command::new("unpin", Group::Context, |ctx, typed| {
         Box::pin(async move {
             match typed.text.as_deref() {
                 Some(path) => unpin(ctx, path),
-                None => Trouble::refused("/unpin PATH · /pin lists them"),
+                None => Trouble::refused("usage: /unpin PATH · /pin lists them"),
             }
         })
     })
@@ -43,7 +43,7 @@ pub(super) const UNPIN: Command = Command {
 
 pub(super) const SYSTEM: Command = Command {
     arguments: "[text]",
-    help: "shows the system prompt, or sets it",
+    help: "show or set the system prompt",
     examples: &[("/system Answer in one line.", "from the next request on")],
     takes: Takes::WordsThenText(0),
     shows: Shows::OverlayWithoutArguments,
@@ -55,11 +55,11 @@ pub(super) const SYSTEM: Command = Command {
 fn system(ctx: &CommandContext<'_>, typed: &Typed) -> Reply {
     let now = ctx.agent().state.system().unwrap_or_default();
     match typed.text.as_deref() {
-        None if now.is_empty() => Reply::says("there is no system prompt · /system TEXT sets one"),
+        None if now.is_empty() => Reply::says("No system prompt. /system TEXT to set one"),
         None => Reply::says(now),
         Some(text) => Reply::does(
             Event::system(text, SystemOrigin::Typed),
-            "system prompt set · from the next request on",
+            "System prompt set, from the next request on",
         ),
     }
 }
@@ -80,16 +80,16 @@ async fn pin(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Troub
     let is_it = |pin: &&mut Pin| pin.path.as_deref() == Some(path.as_str());
     let word = if let Some(known) = pins.iter_mut().find(is_it) {
         known.hash = Some(hash);
-        "pinned already, read anew"
+        "Already pinned, reloaded"
     } else {
         pins.push(Pin {
             path: Some(path.clone()),
             hash: Some(hash),
         });
-        "pinned"
+        "Pinned"
     };
     let size = size(document.bytes.len());
-    let output = format!("{word}: {name} · {size} · sent after the system prompt · /unpin {name}");
+    let output = format!("{word}: {name} ({size}). /unpin {name} to remove it");
     Ok(Reply {
         blobs: vec![document.bytes],
         ..Reply::sets(&of(pins), output)
@@ -108,13 +108,10 @@ fn unpin(ctx: &CommandContext<'_>, text: &str) -> Result<Reply, Trouble> {
         path != Some(&resolved) && path != Some(&located)
     });
     if pins.len() == before {
-        return Trouble::refused(format!("{text} is not pinned · /pin lists what is"));
+        return Trouble::refused(format!("{text} is not pinned · /pin lists pinned files"));
     }
     let name = paths::shown(&place, &located);
-    Ok(Reply::sets(
-        &of(pins),
-        format!("no longer sent: {name} · /pin {name}"),
-    ))
+    Ok(Reply::sets(&of(pins), format!("Unpinned: {name}")))
 }
 
 fn of(pins: Vec<Pin>) -> Settings {
@@ -139,7 +136,7 @@ fn list(ctx: &CommandContext<'_>) -> String {
         })
         .collect();
     if lines.is_empty() {
-        "nothing is pinned · /pin PATH".to_owned()
+        "No pinned files. /pin PATH to add one".to_owned()
     } else {
         lines.join("\n")
     }

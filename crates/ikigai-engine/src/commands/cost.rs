@@ -14,8 +14,8 @@ use crate::turn::CommandContext;
 
 pub(super) const COST: Command = Command {
     arguments: "[model | day]",
-    help: "what this agent and its descendants cost, together, by model or by day",
-    examples: &[("/cost day", "what each day cost")],
+    help: "show the cost of this agent and its children, by model or by day",
+    examples: &[("/cost day", "cost per day")],
     takes: Takes::Words,
     completes: &[Completes::Words(&["model", "day"])],
     shows: Shows::Overlay,
@@ -26,11 +26,11 @@ pub(super) const COST: Command = Command {
 
 pub(super) const BUDGET: Command = Command {
     arguments: "[amount | off]",
-    help: "the most that this agent and its descendants may cost, in money or tokens",
+    help: "limit the cost of this agent and its children, in dollars or tokens",
     examples: &[
-        ("/budget", "what is left"),
-        ("/budget $5", "no request after that"),
-        ("/budget 200k", "the same in tokens, read and answered"),
+        ("/budget", "show what is left"),
+        ("/budget $5", "stop at $5"),
+        ("/budget 200k", "stop at 200k tokens, input and output"),
         ("/budget off", "no limit"),
     ],
     takes: Takes::Words,
@@ -47,7 +47,9 @@ async fn cost(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trou
         None => return Ok(Reply::says(together(ctx).await?)),
         Some("model") => CostBy::Model,
         Some("day") => CostBy::Day,
-        Some(other) => return Trouble::refused(format!("/cost [model | day], not `{other}`")),
+        Some(other) => {
+            return Trouble::refused(format!("usage: /cost [model | day], not `{other}`"));
+        }
     };
     let family = ctx.engine().family_of(own).await?;
     let shares = ctx.engine().cost_shares(&family, by).await?;
@@ -62,7 +64,7 @@ async fn cost(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trou
         })
         .collect();
     if lines.is_empty() {
-        return Ok(Reply::says("nothing was asked yet"));
+        return Ok(Reply::says("No requests yet"));
     }
     Ok(Reply::says(lines.join("\n")))
 }
@@ -71,7 +73,7 @@ async fn together(ctx: &CommandContext<'_>) -> Result<String, EngineError> {
     let own = ctx.id();
     let costs = ctx.engine().costs().await?;
     let Some(cost) = costs.iter().find(|cost| cost.agent.id == own) else {
-        return Ok("nothing was asked yet".to_owned());
+        return Ok("No requests yet".to_owned());
     };
     let mut text = format!("{}: {}", cost.agent.name, amounts(&cost.own));
     if cost.descendants > 0 {
@@ -110,7 +112,7 @@ async fn budget(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Tr
     let Some(amount) = typed.one("budget")? else {
         let caps = caps(ctx).await?;
         return Ok(Reply::says(match caps.trim_start() {
-            "" => "there is no budget · /budget $5 or /budget 200k sets one",
+            "" => "No budget. /budget $5 or /budget 200k to set one",
             caps => caps,
         }));
     };
@@ -118,7 +120,7 @@ async fn budget(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Tr
         let nothing = Map::from_iter([("spend".to_owned(), Value::Null)]);
         return Ok(Reply {
             set: Some(nothing),
-            ..Reply::says("no budget of its own any more")
+            ..Reply::says("Budget removed")
         });
     }
     if amount
@@ -133,7 +135,7 @@ async fn budget(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Tr
     let counted = read_tokens(amount).filter(|tokens| *tokens > 0);
     let (spend, shown) = match (money, counted) {
         (Some(nano), _) => {
-            let usd = as_number(amount).ok_or_else(|| format!("`{amount}` is too much"))?;
+            let usd = as_number(amount).ok_or_else(|| format!("`{amount}` is too large"))?;
             let spend = Spend {
                 usd: Some(usd),
                 tokens: None,
@@ -149,17 +151,17 @@ async fn budget(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Tr
         }
         (None, None) => {
             return Trouble::refused(format!(
-                "`{amount}` is no budget · /budget $5, /budget 200k or /budget off"
+                "invalid budget `{amount}` · use /budget $5, /budget 200k or /budget off"
             ));
         }
     };
-    let mut output = format!("this agent and its descendants may cost {shown}");
+    let mut output = format!("Budget of this agent and its children: {shown}");
     let costs = ctx.engine().costs().await?;
     let own = ctx.id();
     if let Some(cost) = costs.iter().find(|cost| cost.agent.id == own) {
         let _ = write!(output, " · so far {}", amounts(&cost.family));
         if spend.usd.is_some() && cost.family.cost_nano_usd.is_none() && cost.family.tokens() > 0 {
-            output.push_str(" · ⚠ only what has a price counts");
+            output.push_str(" · ⚠ requests of unknown price do not count");
         }
     }
     let settings = Settings {

@@ -299,7 +299,7 @@ async fn dispatch_line(
     match store_reply(worker, line, reply, front).await {
         // Another process was quicker.
         Err(EngineError::Commit(CommitError::NameTaken(name))) => {
-            let reply = Reply::warns(format!("another agent is called {name}"));
+            let reply = Reply::warns(format!("the name {name} is taken"));
             let (row, then) = store_reply(worker, line, reply, front).await?;
             Ok(Carried::stored(true, row, then))
         }
@@ -516,7 +516,36 @@ fn warning(trouble: Trouble) -> Result<Reply, EngineError> {
     }
 }
 
+/// Commands of other programs, with the way to the same here.
+const ELSEWHERE: &[(&str, &str)] = &[
+    (
+        "new",
+        "/clear empties the context, /fork --fresh makes a new agent",
+    ),
+    ("status", "see /context, /cost and /model"),
+    ("usage", "see /cost"),
+    ("init", "ask the model to write AGENTS.md"),
+    ("memory", "edit AGENTS.md, or attach a file with /pin"),
+    ("diff", "use !git diff"),
+    ("review", "ask the model to review the output of git diff"),
+    ("config", "run ikigai config in a shell"),
+    ("settings", "run ikigai config in a shell"),
+    ("permissions", "see /approve"),
+    ("login", "see /key"),
+    (
+        "mcp",
+        "not supported; add tools as programs (docs/tools.md)",
+    ),
+    ("doctor", "run ikigai doctor in a shell"),
+    ("continue", "see /resume"),
+    ("branch", "see /fork"),
+    ("checkpoint", "see /mark and /rewind"),
+];
+
 fn unknown(name: &str) -> String {
+    if let Some((_, instead)) = ELSEWHERE.iter().find(|(known, _)| *known == name) {
+        return format!("no command /{name} · {instead}");
+    }
     let known = COMMANDS
         .iter()
         .flat_map(|command| command.aliases.iter().chain([&command.name]).copied());

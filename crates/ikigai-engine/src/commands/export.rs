@@ -12,17 +12,14 @@ use crate::turn::CommandContext;
 
 pub(super) const EXPORT: Command = Command {
     arguments: "[md | html | json] [PATH]",
-    help: "write this agent's history to a file, a page of HTML if nothing is said",
+    help: "export this agent's history as HTML, Markdown or JSON",
     examples: &[
         ("/export", "NAME.html in the working directory"),
         (
             "/export md notes.md",
-            "as Markdown; a file that is there is left alone",
+            "as Markdown; existing files are not overwritten",
         ),
-        (
-            "/export json",
-            "for ikigai import; it comes with its ancestors",
-        ),
+        ("/export json", "for `ikigai import`, with its ancestors"),
     ],
     takes: Takes::Words,
     completes: &[Completes::Words(&Format::WORDS), Completes::Paths],
@@ -41,7 +38,7 @@ async fn export(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Tr
             None => (None, Some(word)),
         },
         [word, path] if named(word).is_some() => (named(word), Some(path)),
-        [..] => return Trouble::refused("/export [md | html | json] [PATH]"),
+        [..] => return Trouble::refused("usage: /export [md | html | json] [PATH]"),
     };
     // The file extension implies the format too.
     let ending = path.and_then(|path| Path::new(path).extension()?.to_str());
@@ -54,9 +51,9 @@ async fn export(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Tr
     // Conversations are private to their owner, as the store is.
     let opened = match file_system::create_private(&path).await {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            return Trouble::refused(format!("{shown} is there already · name another file"));
+            return Trouble::refused(format!("{shown} already exists · choose another name"));
         }
-        Err(error) => return Trouble::refused(format!("{shown} cannot be written: {error}")),
+        Err(error) => return Trouble::refused(format!("cannot write {shown}: {error}")),
         Ok(opened) => opened,
     };
     let mut out = BufWriter::new(opened);
@@ -67,14 +64,14 @@ async fn export(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Tr
         .export(whose, format, &mut out, &mut |done, _| rows = done)
         .await;
     match written {
-        Ok(()) => Ok(Reply::says(format!("{rows} rows are in {shown}"))),
+        Ok(()) => Ok(Reply::says(format!("Exported {rows} events to {shown}"))),
         Err(error) => {
             // A partial export is useless.
             let _ = file_system::remove(&path).await;
             match error {
                 ExportError::Engine(error) => Err(error.into()),
                 ExportError::Write(error) => {
-                    Trouble::refused(format!("{shown} cannot be written: {error}"))
+                    Trouble::refused(format!("cannot write {shown}: {error}"))
                 }
             }
         }

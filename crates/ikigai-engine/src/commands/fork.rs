@@ -17,16 +17,16 @@ use crate::{Engine, EngineError, EngineReader};
 
 pub(super) const FORK: Command = Command {
     arguments: "[--fresh] [--model M[/L]] [--name N] [--at #id|label] [--go] [prompt …]",
-    help: "make a child; with a prompt it works beside you, several quoted ones make one each",
+    help: "make a child agent; with a prompt it works in parallel, one child per quoted prompt",
     examples: &[
         ("/fork count the tests", "a second agent in parallel"),
         (
             "/fork \"fix the lexer\" --model demo",
-            "options may stand behind the prompt",
+            "options can follow the prompt",
         ),
         (
             "/fork --fresh --name docs \"write the README\"",
-            "it knows nothing of this",
+            "start with an empty context",
         ),
         ("/fork \"fix the lexer\" \"fix the parser\"", "two children"),
     ],
@@ -152,7 +152,7 @@ async fn wishes(
     let at = match line.at.as_deref() {
         None => None,
         Some(_) if line.fresh => {
-            return Trouble::refused("--fresh remembers nothing, so --at means nothing");
+            return Trouble::refused("use --fresh or --at, not both");
         }
         Some(place) => Some(place_of(engine, agent, place).await?),
     };
@@ -191,12 +191,12 @@ async fn place_of(
     }
     match find_mark(engine, agent, Some(place)).await? {
         Some(mark) => Ok(mark),
-        None => Trouble::refused(format!("there is no mark {place}")),
+        None => Trouble::refused(format!("no mark {place}")),
     }
 }
 
 pub(super) fn told(name: &str, wish: &ForkWish) -> String {
-    let words = wish.prompt.as_deref().unwrap_or("waits for you");
+    let words = wish.prompt.as_deref().unwrap_or("no prompt");
     format!("├ {name} · {}\n", shortened(words))
 }
 

@@ -11,8 +11,8 @@ use crate::frontend::Next;
 
 pub(super) const HELP: Command = Command {
     arguments: "[command]",
-    help: "all commands, or one with examples",
-    examples: &[("/help rewind", "what /rewind takes and does")],
+    help: "list commands, or show one with examples",
+    examples: &[("/help rewind", "show help on /rewind")],
     takes: Takes::Words,
     completes: &[Completes::Commands],
     shows: Shows::Overlay,
@@ -23,7 +23,7 @@ pub(super) const HELP: Command = Command {
 
 pub(super) const QUIT: Command = Command {
     aliases: &["exit"],
-    help: "leave; everything is kept",
+    help: "quit (everything is saved)",
     ..Command::new("quit", Group::Session, |_, _| {
         Box::pin(async { Ok(Reply::default().then(Then::Front(Next::Quit))) })
     })
@@ -33,17 +33,11 @@ pub(super) const QUIT: Command = Command {
 const LINES: &[(&str, &str)] = &[
     (
         "!command",
-        "run it in your shell; the model sees it with your next message",
+        "run in your shell; the model sees it with your next message",
     ),
-    ("!!command", "the same, and the model does not see it"),
-    (
-        "@path[:a-b]",
-        "in a message: put the file, or these lines of it, before the model",
-    ),
-    (
-        " /text, //text",
-        "a message that begins with a slash: start with a space, or double it",
-    ),
+    ("!!command", "run in your shell; the model does not see it"),
+    ("@path[:a-b]", "attach a file, or lines of it, to a message"),
+    (" /text, //text", "send a message that begins with a slash"),
 ];
 
 fn help(typed: &Typed) -> Result<Reply, Trouble> {
@@ -83,7 +77,7 @@ fn overview() -> String {
             row(&mut text, &command.usage(), command.help, column);
         }
     }
-    text.push_str("beside them\n");
+    text.push_str("other input\n");
     for (line, help) in LINES {
         row(&mut text, line, help, column);
     }
@@ -109,7 +103,7 @@ fn one(command: &Command) -> String {
         let _ = write!(text, "\n  also /{}", command.aliases.join(", /"));
     }
     if command.during == During::Interrupts {
-        text.push_str("\n  interrupts a turn that is going on");
+        text.push_str("\n  interrupts a running turn");
     }
     let widest = command.examples.iter().map(|(line, _)| width(line)).max();
     for (line, does) in command.examples {
@@ -123,12 +117,12 @@ fn one(command: &Command) -> String {
 pub fn page() -> String {
     let mut page = String::from(
         "# Slash commands\n\n\
-         Made from the table in `crates/ikigai-engine/src/commands`; a test compares this page with it.\n\
-         To make it again: `IKIGAI_WRITE_DOCS=1 cargo test -p ikigai-engine --test it commands_page`.\n\n\
-         Only a first word of letters and `-` after `/` is a command. What a command printed is kept in the log.\n\
-         Arguments are words; quotes and backslashes keep spaces in them. A text at the end of a line needs no quotes.\n\
-         Rows are named `#12` (the agent's own) or `#name.12` (an ancestor's).\n\
-         Settings that are changed during a turn hold from its next request on.\n",
+         Generated from the table in `crates/ikigai-engine/src/commands`.\n\
+         To update it: `IKIGAI_WRITE_DOCS=1 cargo test -p ikigai-engine --test it commands_page`.\n\n\
+         Only a first word of letters and `-` after `/` is a command. The log keeps the output of commands.\n\
+         Quote arguments with spaces. Text at the end of a line needs no quotes.\n\
+         Events are named `#12` (of this agent) or `#name.12` (of an ancestor).\n\
+         Settings changed during a turn apply from its next request on.\n",
     );
     for group in Group::ALL {
         let commands = COMMANDS.iter().filter(|command| command.group == group);
@@ -142,7 +136,7 @@ pub fn page() -> String {
             );
         }
     }
-    page.push_str("\n## beside them\n\n| typed | does |\n|---|---|\n");
+    page.push_str("\n## other input\n\n| typed | does |\n|---|---|\n");
     for (line, help) in LINES {
         let _ = writeln!(page, "| `{}` | {} |", cell(line), cell(help));
     }
@@ -155,7 +149,7 @@ fn page_row(command: &Command) -> String {
         let _ = write!(does, " (also `/{}`)", command.aliases.join("`, `/"));
     }
     if command.during == During::Interrupts {
-        does.push_str("; interrupts a turn that is going on");
+        does.push_str("; interrupts a running turn");
     }
     for (line, example) in command.examples {
         let _ = write!(does, "<br>`{line}`: {example}");

@@ -25,8 +25,8 @@ const PAGE_ROWS: usize = 256;
 
 pub(super) const HISTORY: Command = Command {
     arguments: "[ROWS]",
-    help: "all that happened, also what is no longer remembered (marked ┊)",
-    examples: &[("/history 20", "the newest 20 rows")],
+    help: "show everything, including rewound parts (┊)",
+    examples: &[("/history 20", "the last 20 events")],
     takes: Takes::Words,
     shows: Shows::Overlay,
     ..Command::new("history", Group::Time, |ctx, typed| {
@@ -39,7 +39,9 @@ async fn history(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, T
         None => SHOWN_ROWS,
         Some(number) => match number.parse() {
             Ok(rows @ 1..=MOST_ROWS) => rows,
-            _ => return Trouble::refused(format!("{number} is no number from 1 to {MOST_ROWS}")),
+            _ => {
+                return Trouble::refused(format!("{number} is not a number from 1 to {MOST_ROWS}"));
+            }
         },
     };
     let (engine, agent) = ctx.reading();

@@ -26,8 +26,8 @@ pub const KEY_PROVIDERS: &[&str] = &[
 
 pub(super) const KEY: Command = Command {
     arguments: "PROVIDER",
-    help: "type a key where nobody sees it; it is tried, and kept in a file that only you can read",
-    examples: &[("/key anthropic", "the key itself is asked for")],
+    help: "enter an API key (hidden); it is verified and saved",
+    examples: &[("/key anthropic", "the key is asked for next")],
     takes: Takes::Words,
     completes: &[Completes::Words(KEY_PROVIDERS), Completes::Nothing],
     // It sends a request to the provider.
@@ -40,10 +40,10 @@ pub(super) const KEY: Command = Command {
 async fn key(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let known = KEY_PROVIDERS.join(", ");
     let provider = match typed.words.as_slice() {
-        [] => return Trouble::refused(format!("name a provider: {known}")),
+        [] => return Trouble::refused(format!("usage: /key PROVIDER, one of {known}")),
         [provider] if !looks_like_key(provider) => provider,
         // Keys must not be typed here: command lines are stored in the log.
-        [..] => return Trouble::refused("name only the provider: the key is asked for"),
+        [..] => return Trouble::refused("type only /key PROVIDER: the key is asked for next"),
     };
     let Some(key) = ctx.engine().hub.typed_key(provider) else {
         return Trouble::refused(format!(
@@ -52,20 +52,20 @@ async fn key(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Troub
         ));
     };
     let kept = ctx.engine().models.take_key(provider, &key).await;
-    let kept = kept.map_err(|error| format!("{} · nothing was kept", told(&error)))?;
+    let kept = kept.map_err(|error| format!("{} · key not saved", told(&error)))?;
     let mut output = format!(
-        "{} takes the key and lists {} models\n  kept in {}, which only you can read",
+        "{} accepts the key and lists {} models\n  saved in {}, readable only by you",
         kept.title,
         kept.models,
         kept.file.display()
     );
     if let Some(first) = &kept.hidden_by {
-        let _ = write!(output, "\n  ⚠ {first} is set and comes first");
+        let _ = write!(output, "\n  ⚠ {first} is set and takes precedence");
     }
     let Some(model) = kept.model else {
         return Ok(Reply::says(output));
     };
-    let _ = write!(output, "\n  /model {model} asks it from now on");
+    let _ = write!(output, "\n  /model {model} to use it");
     let offer = Next::Input(format!("/model {model}"));
     Ok(Reply::says(output).then(Then::Front(offer)))
 }

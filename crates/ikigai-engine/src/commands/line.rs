@@ -100,7 +100,7 @@ impl Typed {
             [] => Ok(None),
             [word] => Ok(Some(word)),
             [..] => Err(format!(
-                "/{command} takes one argument · put quotes around one with spaces"
+                "/{command} takes one argument · quote it if it has spaces"
             )),
         }
     }
@@ -134,14 +134,14 @@ pub(super) fn next_word(text: &str) -> Result<Option<(String, &str)>, String> {
             (None, '"' | '\'') => quote = Some(c),
             (None | Some('"'), '\\') => match characters.next() {
                 Some((_, kept)) => word.push(kept),
-                None => return Err("there is nothing after the last backslash".to_owned()),
+                None => return Err("nothing follows the last backslash".to_owned()),
             },
             (None, c) if c.is_whitespace() => return Ok(Some((word, text[at..].trim_start()))),
             (_, c) => word.push(c),
         }
     }
     match quote {
-        Some(open) => Err(format!("there is no closing {open}")),
+        Some(open) => Err(format!("missing closing {open}")),
         None => Ok(Some((word, ""))),
     }
 }

@@ -12,17 +12,11 @@ use crate::{Engine, EngineError, EngineReader};
 
 pub(super) const MERGE: Command = Command {
     arguments: "[AGENT …] [--summary] [--done]",
-    help: "bring what children said last into this conversation; sends nothing",
+    help: "add the last answer of child agents to this conversation",
     examples: &[
         ("/merge fix-lexer", "/undo takes it back"),
-        (
-            "/merge fix-lexer --summary",
-            "all that was said in its own turns",
-        ),
-        (
-            "/merge --done",
-            "all children that are done and not merged yet",
-        ),
+        ("/merge fix-lexer --summary", "everything it said"),
+        ("/merge --done", "all finished children"),
     ],
     takes: Takes::Words,
     options: &[
@@ -77,18 +71,18 @@ async fn previews(
         match engine.merge_preview(&child, what).await? {
             Some(preview) => previews.push(preview),
             None if is_named && !all_done => {
-                return Trouble::refused(format!("{} has said nothing new", child.name));
+                return Trouble::refused(format!("{} has nothing new to merge", child.name));
             }
             None => {}
         }
     }
     match previews.as_slice() {
-        [] => Trouble::refused("no child is done and not merged yet"),
+        [] => Trouble::refused("nothing to merge"),
         [_] => Ok(previews),
         several if !is_named && !all_done => {
             let names: Vec<_> = several.iter().map(|one| one.child.name.as_str()).collect();
             Trouble::refused(format!(
-                "several are done: {} · name one, or /merge --done",
+                "several are done: {} · name one, or use /merge --done",
                 names.join(", ")
             ))
         }
@@ -99,10 +93,13 @@ async fn previews(
 /// Fails if an agent cannot be merged into another.
 async fn check(engine: &EngineReader, into: AgentId, child: &AgentRecord) -> Result<(), Trouble> {
     if child.parent != Some(into) {
-        return Trouble::refused(format!("{} is no child of this agent", child.name));
+        return Trouble::refused(format!("{} is not a child of this agent", child.name));
     }
     if engine.works(child.id).await? {
-        return Trouble::refused(format!("{} still works · /wait {}", child.name, child.name));
+        return Trouble::refused(format!(
+            "{} is still working · /wait {}",
+            child.name, child.name
+        ));
     }
     Ok(())
 }

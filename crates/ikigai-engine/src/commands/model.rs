@@ -14,14 +14,14 @@ use crate::{EngineError, figures};
 
 pub(super) const MODEL: Command = Command {
     arguments: "[NAME[/LEVEL]]",
-    help: "which model answers, and how much it thinks: none min low med high max",
+    help: "choose the model and its thinking level: none min low med high max",
     examples: &[
-        ("/model", "which there are"),
+        ("/model", "list the models"),
         (
             "/model claude-sonnet-4-5/low",
-            "another one from the next request on",
+            "switch from the next request on",
         ),
-        ("/model ollama:qwen3", "one of a named provider"),
+        ("/model ollama:qwen3", "a model of a given provider"),
     ],
     takes: Takes::Words,
     completes: &[Completes::Models],
@@ -70,21 +70,24 @@ async fn meaning(
     let models = &ctx.engine().models;
     let Some((request, scale)) = request_to(ctx, choice).await? else {
         return Ok(Some(
-            "⚠ system prompt, pins and tools alone do not fit".to_owned(),
+            "⚠ system prompt, pinned files and tools do not fit its window".to_owned(),
         ));
     };
     if request.messages.is_empty() {
         return Ok(None);
     }
     let tokens = scale.counted(estimate_request(&request));
-    let mut meaning = format!("{} tokens are read afresh", figures::tokens(tokens));
+    let mut meaning = format!(
+        "Prompt cache is lost: {} tokens are sent again",
+        figures::tokens(tokens)
+    );
     let usage = Amounts {
         input: Some(tokens),
         ..Amounts::default()
     };
     if let Some(nano) = models.resolve(choice)?.cost_nano_usd(&usage) {
         let cents = nano.div_ceil(10_000_000);
-        let _ = write!(meaning, ", about ${}.{:02}", cents / 100, cents % 100);
+        let _ = write!(meaning, " (about ${}.{:02})", cents / 100, cents % 100);
     }
     let sent_before = match &was {
         Some(was) => request_to(ctx, was).await?.map(|(request, _)| request),
@@ -94,12 +97,9 @@ async fn meaning(
     let left = before.saturating_sub(thinking_blocks(&request));
     match left {
         0 => {}
-        1 => meaning.push_str(" · 1 thinking block stays in the log, not sent"),
+        1 => meaning.push_str(". 1 thinking block is not sent"),
         left => {
-            let _ = write!(
-                meaning,
-                " · {left} thinking blocks stay in the log, not sent"
-            );
+            let _ = write!(meaning, ". {left} thinking blocks are not sent");
         }
     }
     let window = models.describe(choice).context_tokens;
@@ -107,7 +107,7 @@ async fn meaning(
         .unwrap_or_else(|| models.window_tokens(choice))
         .max(1);
     let share = tokens.saturating_mul(100).div_ceil(window);
-    let _ = write!(meaning, " · fits ({share}% of {})", figures::tokens(window));
+    let _ = write!(meaning, ". Uses {share}% of {}", figures::tokens(window));
     Ok(Some(meaning))
 }
 
@@ -138,7 +138,7 @@ fn list(ctx: &CommandContext<'_>) -> Result<String, EngineError> {
         .map(|level| format!("/{level}"))
         .unwrap_or_default();
     let mut text = format!(
-        "{}:{}{level} answers",
+        "model: {}:{}{level}",
         choice.provider.unwrap_or_default(),
         choice.model.unwrap_or_default()
     );
@@ -162,7 +162,7 @@ fn list(ctx: &CommandContext<'_>) -> Result<String, EngineError> {
         let _ = write!(text, "\n{}", line.trim_end());
     }
     if !offers.is_empty() {
-        text.push_str("\n● can be asked · prices for a million tokens, in / out");
+        text.push_str("\n● available (key found) · $ per million tokens, in / out");
     }
     Ok(text)
 }

@@ -15,8 +15,8 @@ use crate::turn::CommandContext;
 
 pub(super) const NAME: Command = Command {
     arguments: "NAME",
-    help: "call this agent so; names are unique among the living",
-    examples: &[("/name fix-parser", "small letters, digits and -")],
+    help: "rename this agent",
+    examples: &[("/name fix-parser", "lower-case letters, digits and -")],
     takes: Takes::Words,
     ..Command::new("name", Group::Agents, |ctx, typed| {
         Box::pin(name(ctx, typed))
@@ -25,15 +25,15 @@ pub(super) const NAME: Command = Command {
 
 pub(super) const CD: Command = Command {
     arguments: "PATH",
-    help: "work in another directory: tools and !commands run there",
-    examples: &[("/cd ../docs", "relative to where it works now")],
+    help: "change the directory of tools and !commands",
+    examples: &[("/cd ../docs", "relative to the current one")],
     takes: Takes::WordsThenText(0),
     completes: &[Completes::Directories],
     ..Command::new("cd", Group::Agents, |ctx, typed| Box::pin(cd(ctx, typed)))
 };
 
 pub(super) const SESSIONS: Command = Command {
-    help: "the directories that have agents, the one that was used last first",
+    help: "list directories with agents, most recent first",
     shows: Shows::Overlay,
     ..Command::new("sessions", Group::Agents, |ctx, _| {
         Box::pin(async move { Ok(Reply::says(sessions(ctx).await?)) })
@@ -62,15 +62,15 @@ async fn name(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trou
     let Some(name) = typed.one("name")? else {
         let now = ctx.settings().name.as_deref().unwrap_or_default();
         return Trouble::refused(format!(
-            "this agent is called {now} · /name NAME changes that"
+            "this agent is named {now} · /name NAME to rename it"
         ));
     };
     if name == PARENT {
-        return Trouble::refused("no agent is called parent: models call their parent so");
+        return Trouble::refused("the name parent is reserved");
     }
     if !is_valid_name(name) {
         return Trouble::refused(format!(
-            "{name} is no name: up to 32 small letters, digits and -, not - first"
+            "invalid name {name}: use up to 32 lower-case letters, digits and -, not - first"
         ));
     }
     let own = ctx.id();
@@ -79,17 +79,17 @@ async fn name(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trou
         .iter()
         .filter(|agent| agent.id != own && agent.status == Status::Running);
     if living.any(|agent| agent.name == name) {
-        return Trouble::refused(format!("another agent is called {name}"));
+        return Trouble::refused(format!("the name {name} is taken"));
     }
     let was = ctx.settings().name.clone().unwrap_or_default();
     if was == name {
-        return Trouble::refused(format!("this agent is called {name} already"));
+        return Trouble::refused(format!("this agent is already named {name}"));
     }
     let settings = Settings {
         name: Some(name.to_owned()),
         ..Settings::default()
     };
-    let mut reply = Reply::sets(&settings, format!("called {name} · was {was}"));
+    let mut reply = Reply::sets(&settings, format!("Renamed to {name} (was {was})"));
     reply.effects.push(Effect::Agent(AgentEffect::SetName {
         agent: own,
         name: name.to_owned(),
@@ -102,7 +102,7 @@ async fn cd(ctx: &CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let was = &place.workdir;
     let Some(text) = typed.text.as_deref() else {
         return Trouble::refused(format!(
-            "this agent works in {} · /cd PATH changes that",
+            "directory: {} · /cd PATH to change it",
             was.display()
         ));
     };
@@ -110,8 +110,8 @@ async fn cd(ctx: &CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let shown = path.display();
     match file_system::metadata(&path).await {
         Ok(found) if found.is_dir() => {}
-        Ok(_) => return Trouble::refused(format!("{shown} is no directory")),
-        Err(error) => return Trouble::refused(format!("{shown} cannot be used: {error}")),
+        Ok(_) => return Trouble::refused(format!("{shown} is not a directory")),
+        Err(error) => return Trouble::refused(format!("cannot use {shown}: {error}")),
     }
     let Some(name) = path.to_str() else {
         return Trouble::refused(format!("{shown} is not UTF-8"));
@@ -122,6 +122,6 @@ async fn cd(ctx: &CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     };
     Ok(Reply::sets(
         &settings,
-        format!("in {name} · was {}", was.display()),
+        format!("Directory: {name} (was {})", was.display()),
     ))
 }

@@ -23,7 +23,7 @@ pub(super) async fn row_of(
 ) -> Result<Row, Trouble> {
     let no_row = || {
         Trouble::Refused(format!(
-            "{typed} is no row: #12, or #name.12 of an ancestor"
+            "invalid event {typed}: use #12, or #name.12 of an ancestor"
         ))
     };
     let name = typed.strip_prefix('#').ok_or_else(no_row)?;
@@ -53,7 +53,7 @@ pub(super) async fn row_of(
         }
     }
     Trouble::refused(format!(
-        "this agent has no row {typed} · /history lists them"
+        "no event {typed} in this agent · /history lists them"
     ))
 }
 

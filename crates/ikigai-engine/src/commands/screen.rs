@@ -21,7 +21,7 @@ pub(super) const COPY: Command = Command {
     examples: &[
         ("/copy", "the last answer"),
         ("/copy 2", "the one before it"),
-        ("/copy code", "the last code block that the model wrote"),
+        ("/copy code", "the last code block"),
     ],
     takes: Takes::Words,
     completes: &[Completes::Words(&["code"]), Completes::Nothing],
@@ -30,7 +30,7 @@ pub(super) const COPY: Command = Command {
 
 pub(super) const THEME: Command = Command {
     arguments: "[NAME]",
-    help: "the colours of this screen; `theme` of the configuration sets them for good",
+    help: "change the colours; `theme` in the configuration makes it permanent",
     examples: &[("/theme mono", "no colours")],
     takes: Takes::Words,
     completes: &[Completes::Words(THEMES), Completes::Nothing],
@@ -41,7 +41,7 @@ pub(super) const THEME: Command = Command {
 
 pub(super) const MOUSE: Command = Command {
     arguments: "on|off",
-    help: "whether the mouse is the screen's, or the terminal's own",
+    help: "turn mouse support on or off",
     takes: Takes::Words,
     completes: &[Completes::Words(&["on", "off"]), Completes::Nothing],
     ..Command::new("mouse", Group::Session, |ctx, typed| {
@@ -50,7 +50,7 @@ pub(super) const MOUSE: Command = Command {
 };
 
 pub(super) const KEYS: Command = Command {
-    help: "what keys do",
+    help: "show all keys",
     shows: Shows::Overlay,
     ..Command::new("keys", Group::Session, |ctx, _| {
         Box::pin(async move {
@@ -62,7 +62,7 @@ pub(super) const KEYS: Command = Command {
 
 pub(super) const VIEW: Command = Command {
     arguments: "[open|folded]",
-    help: "unfold all that is shown, or fold it; without a word the other of the two",
+    help: "expand or collapse tool output (toggles)",
     takes: Takes::Words,
     completes: &[Completes::Words(&["open", "folded"]), Completes::Nothing],
     ..Command::new("view", Group::Session, |ctx, typed| {
@@ -71,7 +71,7 @@ pub(super) const VIEW: Command = Command {
 };
 
 pub(super) const REFRESH: Command = Command {
-    help: "read everything that is shown anew, and draw it anew",
+    help: "reload and redraw",
     ..Command::new("refresh", Group::Session, |ctx, _| {
         Box::pin(async move {
             needs_screen(ctx, "refresh")?;
@@ -115,7 +115,7 @@ fn needs_screen(ctx: &CommandContext<'_>, name: &str) -> Result<(), Trouble> {
         return Ok(());
     }
     Trouble::refused(format!(
-        "/{name} needs a screen · `ikigai` without `run` shows one"
+        "/{name} needs a screen · start `ikigai` without `run`"
     ))
 }
 
@@ -124,19 +124,19 @@ fn theme(ctx: &CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     match typed.one("theme")? {
         Some(name) if THEMES.contains(&name) => {
             let next = Next::Theme(name.to_owned());
-            Ok(Reply::says(format!("theme {name}")).then(Then::Front(next)))
+            Ok(Reply::says(format!("Theme: {name}")).then(Then::Front(next)))
         }
-        Some(name) => Trouble::refused(format!("there is no theme {name} · {}", THEMES.join(", "))),
-        None => Trouble::refused(format!("name a theme: {}", THEMES.join(", "))),
+        Some(name) => Trouble::refused(format!("no theme {name} · use {}", THEMES.join(", "))),
+        None => Trouble::refused(format!("usage: /theme NAME, one of {}", THEMES.join(", "))),
     }
 }
 
 fn mouse(ctx: &CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     needs_screen(ctx, "mouse")?;
     let (on, output) = match typed.one("mouse")? {
-        Some("on") => (true, "the mouse scrolls, selects and chooses"),
-        Some("off") => (false, "the mouse is the terminal's own"),
-        _ => return Trouble::refused("say /mouse on or /mouse off"),
+        Some("on") => (true, "Mouse on: scroll, select and click"),
+        Some("off") => (false, "Mouse off: your terminal handles selection"),
+        _ => return Trouble::refused("usage: /mouse on|off"),
     };
     Ok(Reply::says(output).then(Then::Front(Next::Mouse(on))))
 }
@@ -147,7 +147,7 @@ fn view(ctx: &CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
         None => None,
         Some("open") => Some(true),
         Some("folded") => Some(false),
-        Some(_) => return Trouble::refused("say /view open or /view folded"),
+        Some(_) => return Trouble::refused("usage: /view [open|folded]"),
     };
     Ok(Reply::default().then(Then::Front(Next::View(open))))
 }
@@ -160,18 +160,18 @@ async fn copy(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trou
         ["code"] => (true, None),
         ["code", number] => (true, Some(*number)),
         [number] => (false, Some(*number)),
-        [..] => return Trouble::refused("say /copy, /copy N or /copy code N"),
+        [..] => return Trouble::refused("usage: /copy [N | code [N]]"),
     };
     let number = match number.map(str::parse) {
         None => 1,
         Some(Ok(number @ 1..)) => number,
-        Some(_) => return Trouble::refused("count from 1, the newest"),
+        Some(_) => return Trouble::refused("usage: /copy [N] (1 = latest)"),
     };
     let what = if is_code { "code block" } else { "answer" };
     let Some(text) = nth_from_end(ctx, number, is_code).await? else {
         return Trouble::refused(match number {
-            1 => format!("there is no {what} yet"),
-            number => format!("there are no {number} {what}s"),
+            1 => format!("no {what} yet"),
+            number => format!("fewer than {number} {what}s so far"),
         });
     };
     let output = format!("Copied {} characters", text.chars().count());

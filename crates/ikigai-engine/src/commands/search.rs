@@ -12,9 +12,12 @@ use crate::turn::CommandContext;
 
 pub(super) const SEARCH: Command = Command {
     arguments: "TEXT",
-    help: "find words in all that any agent said, did or printed, the newest first",
+    help: "search the history of all agents, newest first",
     examples: &[
-        ("/search lexer \"off by one\"", "both, the second as it is"),
+        (
+            "/search lexer \"off by one\"",
+            "both, the second as a phrase",
+        ),
         ("/search pars* agent:docs after:7d", "docs, within a week"),
         (
             "/search kind:error path:~/project",
@@ -52,10 +55,10 @@ async fn search(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Tr
         let _ = writeln!(text, "{name:<width$}  {ago:>8}  {kind:<11}  {line}");
     }
     if found.hits.is_empty() {
-        text.push_str("nothing was found\n");
+        text.push_str("No match\n");
     }
     if found.next.is_some() {
-        text.push_str("… and more: look for more words, or narrow it with before:\n");
+        text.push_str("… and more: add words, or narrow with before:\n");
     }
     for note in found.notes {
         let _ = writeln!(text, "⚠ {note}");

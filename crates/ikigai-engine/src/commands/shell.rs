@@ -109,7 +109,7 @@ pub(super) async fn run_in_shell(
     let found = file_system::metadata(&workdir).await;
     if !found.is_ok_and(|found| found.is_dir()) {
         return Ok(Err(format!(
-            "{} is no directory · /cd PATH",
+            "{} is not a directory · /cd PATH",
             workdir.display()
         )));
     }

@@ -6,7 +6,7 @@ use ikigai_store::{Status, history};
 
 use super::actions::CommandAction;
 use super::reply::Then;
-use super::rows::{name_of, quoted};
+use super::rows::quoted;
 use super::{Command, Completes, During, Group, Reply, Takes, Trouble, Typed};
 use crate::AgentJob;
 use crate::rewind_effects::leave_for;
@@ -16,14 +16,14 @@ use crate::turn::CommandContext;
 const ALL: &str = "all";
 
 pub(super) const RETRY: Command = Command {
-    help: "send your last message again; what came of it is left behind",
+    help: "resend your last message, dropping its answer",
     during: During::Interrupts,
     ..Command::new("retry", Group::Talk, |ctx, _| Box::pin(retry(ctx)))
 };
 
 pub(super) const RESUME: Command = Command {
     arguments: "[AGENT … | all]",
-    help: "go on with turns that were stopped: this agent's, or those of others",
+    help: "continue interrupted turns, of this agent or others",
     takes: Takes::Words,
     completes: &[Completes::Agents],
     ..Command::new("resume", Group::Agents, |ctx, typed| {
@@ -32,10 +32,10 @@ pub(super) const RESUME: Command = Command {
 };
 
 pub(super) const TAKE: Command = Command {
-    help: "ask the process that holds this agent to let go of it, and go on here",
+    help: "take this agent over from another terminal",
     ..Command::new("take", Group::Agents, |_, _| {
         // This process holds the agent already.
-        Box::pin(async { Trouble::refused("this agent is open here") })
+        Box::pin(async { Trouble::refused("this agent is already open here") })
     })
 };
 
@@ -46,14 +46,13 @@ async fn retry(ctx: &mut CommandContext<'_>) -> Result<Reply, Trouble> {
         leave_for(ctx.engine().reader(), ctx.agent(), message, Via::Retry).await?;
     let row = history::row_at(ctx.engine().reader(), message).await?;
     let said = row.as_ref().map(quoted).unwrap_or_default();
-    let name = name_of(ctx, message).await?;
     let workdir = ctx.settings().workdir.as_deref();
     let changed = departure
         .changed(workdir)
         .map_or_else(String::new, |changed| {
-            format!(" · files changed since and NOT restored: {changed}")
+            format!(". Files keep their changes: {changed}")
         });
-    let output = format!("↻ {name} {said} again{changed} · /redo brings the other answer back");
+    let output = format!("↻ retrying {said}{changed}. /redo restores the previous answer");
     let reply = Reply::does(Event::Rewind(data), output);
     Ok(reply.then(Then::Work(AgentJob::Answer)))
 }

@@ -17,9 +17,9 @@ const PAGE_ROWS: usize = 64;
 
 pub(super) const MARK: Command = Command {
     arguments: "[label]",
-    help: "a place to come back to with /rewind",
+    help: "set a mark to return to with /rewind",
     examples: &[
-        ("/mark", "the newest mark is where /rewind goes"),
+        ("/mark", "/rewind returns to the newest mark"),
         ("/mark before the rewrite", "with a label"),
     ],
     takes: Takes::WordsThenText(0),
@@ -31,18 +31,18 @@ pub(super) const MARK: Command = Command {
 
 pub(super) const REWIND: Command = Command {
     arguments: "[label | #id]",
-    help: "back to just after a mark (the newest if none is named), or to just before a message",
+    help: "go back to a mark (default: the newest), or to before a message",
     examples: &[
         ("/rewind", "to the newest mark"),
         (
             "/rewind before the rewrite",
-            "to the newest mark of that label",
+            "to the newest mark with that label",
         ),
         (
             "/rewind #41",
-            "to just before your message #41, whose text returns to the input",
+            "to before your message #41 (text returns to the input)",
         ),
-        ("/rewind #root.7", "to a row that is inherited from root"),
+        ("/rewind #root.7", "to an event inherited from root"),
     ],
     takes: Takes::WordsThenText(0),
     completes: &[Completes::Marks],
@@ -53,19 +53,19 @@ pub(super) const REWIND: Command = Command {
 };
 
 pub(super) const UNDO: Command = Command {
-    help: "back over your last message, whose text returns to the input",
+    help: "take back your last message (text returns to the input)",
     during: During::Interrupts,
     ..Command::new("undo", Group::Talk, |ctx, _| Box::pin(undo(ctx)))
 };
 
 pub(super) const REDO: Command = Command {
-    help: "forward again to where the last /rewind, /undo or /retry came from",
+    help: "redo what /undo, /rewind or /retry took back",
     during: During::Interrupts,
     ..Command::new("redo", Group::Talk, |ctx, _| Box::pin(redo(ctx)))
 };
 
 pub(super) const CLEAR: Command = Command {
-    help: "a new page: nothing said before is sent or shown; settings and pins stay",
+    help: "start with an empty context; settings and pinned files stay",
     during: During::Interrupts,
     ..Command::new("clear", Group::Time, |ctx, _| {
         Box::pin(async move { Ok(clear(ctx)) })
@@ -75,11 +75,11 @@ pub(super) const CLEAR: Command = Command {
 fn mark(typed: &Typed) -> Result<Reply, Trouble> {
     let label = typed.text.as_deref();
     if label.is_some_and(|label| label.starts_with('#')) {
-        return Trouble::refused("a label cannot begin with #: that names a row");
+        return Trouble::refused("a label cannot begin with #");
     }
     let output = match label {
-        Some(label) => format!("⚑ {label} · /rewind {label}"),
-        None => "⚑ marked · /rewind".to_owned(),
+        Some(label) => format!("⚑ {label} · /rewind {label} to return"),
+        None => "⚑ marked · /rewind to return".to_owned(),
     };
     Ok(Reply::does(Event::mark(label), output))
 }
@@ -93,14 +93,14 @@ async fn rewind(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Tr
                 return back_before(ctx, &row, Via::Rewind).await;
             }
             let to = name_of(ctx, row.at).await?;
-            go(ctx, row.at, Via::Rewind, &format!("↶ back to {to}")).await
+            go(ctx, row.at, Via::Rewind, &format!("↶ rewound to {to}")).await
         }
         label => {
             let (engine, agent) = ctx.reading();
             let Some(mark) = find_mark(engine, agent, label).await? else {
                 return Trouble::refused(match label {
-                    Some(label) => format!("no mark is called {label} · /rewind #id goes to a row"),
-                    None => "there is no mark · /mark makes one, /rewind #id goes to a row".into(),
+                    Some(label) => format!("no mark {label} · /rewind #ID goes to an event"),
+                    None => "no mark yet · /mark sets one, /rewind #ID goes to an event".into(),
                 });
             };
             let name = name_of(ctx, mark).await?;
@@ -109,7 +109,7 @@ async fn rewind(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Tr
                 ctx,
                 mark,
                 Via::Rewind,
-                &format!("↶ back to ⚑ {label}{name}"),
+                &format!("↶ rewound to ⚑ {label}{name}"),
             )
             .await
         }
@@ -158,9 +158,9 @@ async fn undo(ctx: &mut CommandContext<'_>) -> Result<Reply, Trouble> {
     match row {
         Some(row) if row.kind == StoredKind::Known(Kind::Clear) && row.at.seq > Seq(1) => {
             let before = RowRef::new(row.at.agent, row.at.seq.before());
-            go(ctx, before, Via::Undo, "↶ back to the page before").await
+            go(ctx, before, Via::Undo, "↶ undid /clear").await
         }
-        _ => Trouble::refused("there is nothing to undo"),
+        _ => Trouble::refused("nothing to undo"),
     }
 }
 
@@ -172,10 +172,10 @@ async fn back_before(
 ) -> Result<Reply, Trouble> {
     let name = name_of(ctx, message.at).await?;
     if message.at.seq <= Seq(1) {
-        return Trouble::refused(format!("there is nothing before {name}"));
+        return Trouble::refused(format!("nothing before {name}"));
     }
     let target = RowRef::new(message.at.agent, message.at.seq.before());
-    let line = format!("↶ back before {name} {}", quoted(message));
+    let line = format!("↶ rewound to before {}", quoted(message));
     let reply = go(ctx, target, via, &line).await?;
     Ok(match typed_in(message) {
         Some(text) => reply.then(Then::Front(Next::Input(text))),
@@ -185,7 +185,7 @@ async fn back_before(
 
 async fn redo(ctx: &mut CommandContext<'_>) -> Result<Reply, Trouble> {
     let Some((rewind, from)) = newest_left(ctx).await? else {
-        return Trouble::refused("there is nothing to redo");
+        return Trouble::refused("nothing to redo");
     };
     // A redo would leave the newer turn, which the user did not request.
     let last = ctx.last_start().await?;
@@ -193,11 +193,10 @@ async fn redo(ctx: &mut CommandContext<'_>) -> Result<Reply, Trouble> {
     if last.is_some_and(is_newer) {
         let name = name_of(ctx, from).await?;
         return Trouble::refused(format!(
-            "nothing to redo: there is a new turn since · /rewind {name} goes to the old one"
+            "nothing to redo: you sent a message since · /rewind {name} returns to the old turn"
         ));
     }
-    let name = name_of(ctx, from).await?;
-    go(ctx, from, Via::Redo, &format!("↷ forward to {name}")).await
+    go(ctx, from, Via::Redo, "↷ redone").await
 }
 
 /// Finds the newest rewind that is not a redo, and the row that it left.
@@ -259,10 +258,13 @@ async fn go(
     let changed = departure
         .changed(workdir)
         .map_or_else(String::new, |changed| {
-            format!(" · files changed since and NOT restored: {changed}")
+            format!(". Files keep their changes: {changed}")
         });
-    let way_back = if via == Via::Redo { "/undo" } else { "/redo" };
-    let output = format!("{line}{}{changed} · {way_back}", departure.turns());
+    let way_back = match via {
+        Via::Redo => "",
+        _ => ". /redo to reverse",
+    };
+    let output = format!("{line}{}{changed}{way_back}", departure.turns());
     Ok(Reply::does(Event::Rewind(data), output))
 }
 
@@ -270,6 +272,6 @@ fn clear(ctx: &CommandContext<'_>) -> Reply {
     let prompt = ctx.agent().state.system().unwrap_or_default();
     Reply {
         events: vec![Event::Clear, Event::system(prompt, SystemOrigin::Clear)],
-        ..Reply::says("new page · settings and pins stay · /undo")
+        ..Reply::says("Cleared. Settings and pinned files kept. /undo to restore")
     }
 }

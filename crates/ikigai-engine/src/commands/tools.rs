@@ -20,12 +20,12 @@ const MODES: [Approve; 4] = [Approve::Read, Approve::Ask, Approve::Edits, Approv
 pub(super) const TOOLS: Command = Command {
     aliases: &["toolset"],
     arguments: "[NAME | only NAME… | all]",
-    help: "which tools the model has, what one takes, or which it may have",
+    help: "list the tools, show one, or restrict them",
     examples: &[
-        ("/tools", "a list"),
-        ("/tools grep", "what it takes"),
-        ("/tools only file_read grep", "these and no others"),
-        ("/tools all", "all again"),
+        ("/tools", "list the tools"),
+        ("/tools grep", "show its parameters"),
+        ("/tools only file_read grep", "enable only these"),
+        ("/tools all", "enable all again"),
     ],
     takes: Takes::Words,
     completes: &[Completes::Tools],
@@ -37,18 +37,18 @@ pub(super) const TOOLS: Command = Command {
 
 pub(super) const APPROVE: Command = Command {
     arguments: "[read | ask | edits | all | grant | -N]",
-    help: "what tools may do without asking; lists what was allowed for good, -N takes one back",
+    help: "show or set the permission mode; list or revoke (-N) saved approvals",
     examples: &[
-        ("/approve", "how it is, and what was allowed for good"),
+        ("/approve", "show the mode and saved approvals"),
         (
             "/approve edits",
-            "writes inside the working directory need no question",
+            "edits inside the working directory run without asking",
         ),
         (
             "/approve grant",
-            "grant here the mode and rules that another user or machine granted",
+            "apply the mode and rules granted by another user or machine",
         ),
-        ("/approve -2", "takes back what stands under 2"),
+        ("/approve -2", "revoke approval 2"),
     ],
     takes: Takes::Words,
     completes: &[Completes::Words(&["read", "ask", "edits", "all", "grant"])],
@@ -70,13 +70,13 @@ async fn tools(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Tro
         [] => Ok(Reply::says(list(&all, chosen.as_deref()))),
         ["all"] => {
             let set = Map::from_iter([("toolset".to_owned(), Value::Null)]);
-            let output = format!("all {} tools", all.len());
+            let output = format!("All {} tools enabled", all.len());
             Ok(Reply {
                 set: Some(set),
                 ..Reply::says(output)
             })
         }
-        ["only"] => Trouble::refused("/tools only NAME…: name the tools"),
+        ["only"] => Trouble::refused("usage: /tools only NAME…"),
         ["only", names @ ..] => {
             for name in names {
                 find(&all, name)?;
@@ -84,7 +84,7 @@ async fn tools(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Tro
             let mut names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
             names.sort();
             names.dedup();
-            let output = format!("only {} · /tools all", names.join(", "));
+            let output = format!("Only {}. /tools all to enable all", names.join(", "));
             let settings = Settings {
                 toolset: Some(names),
                 ..Settings::default()
@@ -97,7 +97,7 @@ async fn tools(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Tro
             let output = format!("{}\n{}\n{schema}", spec.name, spec.description);
             Ok(Reply::says(output))
         }
-        _ => Trouble::refused("/tools shows one tool · /tools only NAME… restricts them"),
+        _ => Trouble::refused("usage: /tools [NAME | only NAME… | all]"),
     }
 }
 
@@ -110,12 +110,12 @@ fn find<'a>(all: &'a [ToolSpec], name: &str) -> Result<&'a ToolSpec, Trouble> {
         || "/tools lists them".to_owned(),
         |near| format!("did you mean {near}?"),
     );
-    Trouble::refused(format!("there is no tool {name} · {meant}"))
+    Trouble::refused(format!("no tool {name} · {meant}"))
 }
 
 fn list(all: &[ToolSpec], chosen: Option<&[String]>) -> String {
     if all.is_empty() {
-        return "there are no tools here".to_owned();
+        return "No tools available".to_owned();
     }
     let widest = all.iter().map(|spec| spec.name.len()).max().unwrap_or(0);
     let mut text = String::new();
@@ -129,10 +129,7 @@ fn list(all: &[ToolSpec], chosen: Option<&[String]>) -> String {
             shortened(&spec.description, DESCRIPTION_CHARS)
         );
     }
-    let has = chosen.map_or(
-        "the model has all of them",
-        |_| "● the model has · /tools all",
-    );
+    let has = chosen.map_or("all enabled", |_| "● enabled · /tools all to enable all");
     text.push_str(has);
     text
 }
@@ -148,25 +145,23 @@ async fn approve(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, T
         return grant_here(ctx).await;
     }
     let Some(mode) = MODES.into_iter().find(|mode| mode.word() == word) else {
-        return Trouble::refused(format!("{word} is no mode: read, ask, edits or all"));
+        return Trouble::refused(format!("unknown mode {word}: use read, ask, edits or all"));
     };
     check_width(ctx, mode).await?;
-    let was = ctx.grant().mode;
     let settings = Settings {
         approve: Some(mode),
         ..Settings::default()
     };
-    let output = format!("{} · was {}", meaning(mode), was.word());
     Ok(Reply {
         grants: true,
-        ..Reply::sets(&settings, output)
+        ..Reply::sets(&settings, meaning(mode))
     })
 }
 
 /// Grants the logged mode and rules here, even if they come from elsewhere.
 async fn grant_here(ctx: &CommandContext<'_>) -> Result<Reply, Trouble> {
     let Some(foreign) = ctx.foreign_grants() else {
-        return Trouble::refused("nothing to grant: mode and rules are in force here");
+        return Trouble::refused("nothing to grant: mode and rules already apply here");
     };
     let Settings { approve, rules, .. } = ctx.settings().clone();
     if let Some(mode) = approve {
@@ -189,7 +184,7 @@ async fn check_width(ctx: &CommandContext<'_>, mode: Approve) -> Result<(), Trou
         && mode.width() > widest.width()
     {
         return Trouble::refused(format!(
-            "the parent of this agent is in mode {}, and a child has no wider one",
+            "not allowed: the parent agent is in mode {}",
             widest.word()
         ));
     }
@@ -207,10 +202,10 @@ async fn widest_for(ctx: &CommandContext<'_>) -> Result<Option<Approve>, Trouble
 
 const fn meaning(mode: Approve) -> &'static str {
     match mode {
-        Approve::Read => "read: tools only read, the rest is refused",
-        Approve::Ask => "ask: whatever changes something is asked",
-        Approve::Edits => "edits: writes inside the working directory need no question",
-        Approve::All => "all: nothing is asked",
+        Approve::Read => "Mode: read. Tools can only read",
+        Approve::Ask => "Mode: ask. Edits and commands need your approval",
+        Approve::Edits => "Mode: edits. Edits inside the working directory run without asking",
+        Approve::All => "Mode: all. Everything runs without asking",
     }
 }
 
@@ -219,13 +214,13 @@ fn overview(ctx: &CommandContext<'_>) -> String {
     let mut text = meaning(granted.mode).to_owned();
     let rules = ctx.settings().rules.as_deref().unwrap_or_default();
     for (index, rule) in rules.iter().enumerate() {
-        let _ = write!(text, "\n  {}  always: {}", index + 1, shown(rule));
+        let _ = write!(text, "\n  {}  always allowed: {}", index + 1, shown(rule));
         if !granted.rules.contains(rule) {
             text.push_str(" (not in force here)");
         }
     }
     if !rules.is_empty() {
-        text.push_str("\n/approve -N takes one back");
+        text.push_str("\n/approve -N to revoke one");
     }
     if let Some(foreign) = ctx.foreign_grants() {
         let _ = write!(
@@ -252,17 +247,12 @@ fn forget(ctx: &CommandContext<'_>, number: &str) -> Result<Reply, Trouble> {
         .ok()
         .and_then(|number| number.checked_sub(1));
     let Some(index) = index.filter(|index| *index < rules.len()) else {
-        return Trouble::refused(format!(
-            "nothing stands under {number} · /approve lists them"
-        ));
+        return Trouble::refused(format!("no approval {number} · /approve lists them"));
     };
     let gone = rules.remove(index);
     let settings = Settings {
         rules: Some(rules),
         ..Settings::default()
     };
-    Ok(Reply::sets(
-        &settings,
-        format!("asks again: {}", shown(&gone)),
-    ))
+    Ok(Reply::sets(&settings, format!("Revoked: {}", shown(&gone))))
 }

@@ -15,15 +15,12 @@ use crate::turn::CommandContext;
 
 pub(super) const CONTEXT: Command = Command {
     arguments: "[undo | budget N]",
-    help: "what fills the window; brings back what was cut off; how large requests may be",
+    help: "show what fills the context; undo cuts; limit its size",
     examples: &[
-        ("/context", "what is sent, and how much of it"),
-        ("/context undo", "takes the newest cut or summary back"),
-        (
-            "/context budget 100k",
-            "older turns are cut off beyond that",
-        ),
-        ("/context budget off", "as much as the model takes"),
+        ("/context", "show what is sent, in tokens"),
+        ("/context undo", "undo the newest cut or summary"),
+        ("/context budget 100k", "leave out older turns beyond that"),
+        ("/context budget off", "use the whole window of the model"),
     ],
     takes: Takes::Words,
     completes: &[Completes::Words(&["undo", "budget"])],
@@ -50,32 +47,36 @@ async fn context(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, T
         ["undo"] => undo(ctx, Newest::Any).await,
         ["budget", "off"] => Ok(Reply {
             set: Some(Map::from_iter([("budget_tokens".to_owned(), Value::Null)])),
-            ..Reply::says("requests may be as large as the configuration and the model allow")
+            ..Reply::says("Limit removed")
         }),
         ["budget", typed] => budget(ctx, typed).await,
-        _ => Trouble::refused("/context [undo | budget N]"),
+        _ => Trouble::refused("usage: /context [undo | budget N]"),
     }
 }
 
 async fn budget(ctx: &mut CommandContext<'_>, typed: &str) -> Result<Reply, Trouble> {
     let Some(most) = read_tokens(typed).filter(|most| *most > 0) else {
         return Trouble::refused(format!(
-            "`{typed}` is no number of tokens · /context budget 100k or /context budget off"
+            "invalid number of tokens `{typed}` · /context budget 100k or /context budget off"
         ));
     };
     let context = ctx.engine().context_of(ctx.agent().clone()).await?;
-    let mut output = format!("requests have at most {} tokens", tokens(most));
+    let mut output = format!("Limit set to {} tokens", tokens(most));
     if most > context.window {
-        let _ = write!(output, " · this model takes {}", tokens(context.window));
+        let _ = write!(
+            output,
+            ", more than the {} of this model",
+            tokens(context.window)
+        );
     }
     if context.fixed_tokens() >= most {
         let fixed = tokens(context.fixed_tokens());
         let _ = write!(
             output,
-            " · ⚠ system prompt, pins and tools alone have {fixed}"
+            ", but system prompt, pins and tools already need {fixed}"
         );
     } else if context.fixed_tokens() + context.total_tokens() > most {
-        output.push_str(" · the next turn cuts off the oldest ones");
+        output.push_str(". The next turn leaves out the oldest ones");
     }
     let settings = Settings {
         budget_tokens: Some(most),
@@ -141,8 +142,8 @@ fn table(ctx: &CommandContext<'_>, context: &Context) -> String {
     table.row("summary", summaries.tokens, &replaced(context));
     let kept = counted(
         verbatim.number,
-        "message of yours word for word",
-        "messages of yours word for word",
+        "of your messages word for word",
+        "of your messages word for word",
     );
     table.row("verbatim", verbatim.tokens, &kept);
     let whole: Vec<_> = context
@@ -167,7 +168,7 @@ fn table(ctx: &CommandContext<'_>, context: &Context) -> String {
     }
     table.row("free", context.budget.saturating_sub(used), "");
     if let Some(reserve) = context.reserve {
-        table.row("reserve", reserve, "kept for the answer, beside the budget");
+        table.row("reserve", reserve, "reserved for the answer");
     }
     let window = context.window + context.reserve.unwrap_or(0);
     table.row("window", window, source(context.source));
@@ -187,8 +188,8 @@ fn counted(number: usize, one: &str, many: &str) -> String {
 fn source(source: WindowSource) -> &'static str {
     match source {
         WindowSource::Known => "from the table of models or the configuration",
-        WindowSource::Served => "as the server states it",
-        WindowSource::Assumed => "assumed; set context_window if the model has another",
+        WindowSource::Served => "from the server",
+        WindowSource::Assumed => "assumed; set context_window to correct it",
         WindowSource::Refusal => "corrected: the server refused a longer request",
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn begin(page: &Page) -> String {
          <meta name=referrer content=no-referrer>\n\
          <meta name=viewport content=\"width=device-width, initial-scale=1\">\n\
          <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
-         <header><h1>{title}</h1><p class=made>{} rows · written on {}</p></header>\n",
+         <header><h1>{title}</h1><p class=made>{} events · exported on {}</p></header>\n",
         page.rows(),
         escape(&page.made()),
     );
@@ -39,7 +39,7 @@ fn tree(page: &Page) -> String {
     for (agent, depth) in page.agents() {
         let _ = writeln!(
             html,
-            "<a class=\"d{}\" href=\"#{}\"><span class=\"dot {}\"></span>{} <small>{} rows</small></a>",
+            "<a class=\"d{}\" href=\"#{}\"><span class=\"dot {}\"></span>{} <small>{} events</small></a>",
             (*depth).min(8),
             agent_anchor(agent.id),
             state(agent),
@@ -57,14 +57,14 @@ pub(super) fn end() -> String {
 
 pub(super) fn agent(page: &Page, agent: &AgentRecord) -> String {
     let mut html = format!(
-        "<section id=\"{}\">\n<h2>{} <span class=\"state {state}\">{state}</span></h2>\n<p class=made>made {}",
+        "<section id=\"{}\">\n<h2>{} <span class=\"state {state}\">{state}</span></h2>\n<p class=made>created {}",
         agent_anchor(agent.id),
         escape(&visible(&agent.name)),
         escape(&page.time(agent.created_at)),
         state = state(agent),
     );
     if let Some(point) = agent.fork_point {
-        let _ = write!(html, " · goes on from {}", reference(page, point));
+        let _ = write!(html, " · forked at {}", reference(page, point));
     } else if let Some(parent) = agent.parent {
         let known = page.agents().iter().find(|(known, _)| known.id == parent);
         if let Some((parent, _)) = known {
@@ -131,7 +131,7 @@ pub(super) fn row(page: &Page, row: &Row, item: &Item, is_remembered: bool) -> S
     let title = if is_remembered {
         ""
     } else {
-        " title=\"no longer remembered\""
+        " title=\"not in context\""
     };
     let anchor = row_anchor(row.at);
     let place = named(row.at);

@@ -9,7 +9,7 @@ use super::named;
 use super::page::{Item, Page, is_diff, state, visible};
 
 pub(super) fn begin(page: &Page) -> String {
-    let mut text = format!("# {}\n\nwritten on {}\n", page.title(), page.made());
+    let mut text = format!("# {}\n\nexported on {}\n", page.title(), page.made());
     if page.agents().len() > 1 {
         text.push('\n');
         for (agent, depth) in page.agents() {
@@ -29,7 +29,7 @@ pub(super) fn agent(page: &Page, agent: &AgentRecord) -> String {
     let name = visible(&agent.name);
     let made = page.time(agent.created_at);
     format!(
-        "\n## {name}\n\n{} · made {made} · `{}`\n",
+        "\n## {name}\n\n{} · created {made} · `{}`\n",
         state(agent),
         agent.id
     )
@@ -46,7 +46,7 @@ pub(super) fn row(page: &Page, row: &Row, item: Item, is_remembered: bool) -> St
     let off = if is_remembered {
         ""
     } else {
-        " · no longer remembered"
+        " · not in context"
     };
     match item {
         Item::Nothing => String::new(),

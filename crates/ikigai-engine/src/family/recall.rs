@@ -107,12 +107,10 @@ fn list_hits(ledger: &Ledger, found: &SearchResults) -> Came {
         );
     }
     if found.hits.is_empty() {
-        text.push_str(
-            "Nothing was found. Fewer or other words may help; `begin*` finds longer ones.\n",
-        );
+        text.push_str("Nothing found. Try fewer or other words; `begin*` matches longer ones.\n");
     }
     if found.next.is_some() {
-        text.push_str("There is more; further words narrow it.\n");
+        text.push_str("There is more; add words to narrow it.\n");
     }
     for note in &found.notes {
         let _ = writeln!(text, "Note: {note}.");

@@ -29,7 +29,7 @@ impl Worker {
             None => stopped.map(|stop| match stop {
                 Stop::Interrupt(cause) => Outcome::Interrupted(cause),
                 Stop::Deadline(after) => {
-                    Outcome::Failed(format!("it was not done within {} s", after.as_secs()))
+                    Outcome::Failed(format!("not done within {} s", after.as_secs()))
                 }
             }),
         };

@@ -130,7 +130,7 @@ impl JobLoop<'_> {
                 Awaited::Stopped(Stop::Interrupt(cause)) => outcome = Outcome::Interrupted(cause),
                 Awaited::Stopped(Stop::Deadline(after)) => {
                     outcome = Outcome::Failed(format!(
-                        "the children were not done within {} s",
+                        "the child agents did not finish within {} s",
                         after.as_secs()
                     ));
                 }
@@ -506,7 +506,7 @@ async fn listen(worker: &mut Worker, front: &mut FrontEnd<'_>) -> Option<NextWor
 
 /// Records that an agent's task panicked, so that its turn does not stay open.
 async fn broken_down(engine: &crate::Engine, agent: AgentId, reason: &str) {
-    let text = format!("the agent broke down, which is a mistake in ikigai: {reason}");
+    let text = format!("internal error in ikigai (please report): {reason}");
     let (name, recorded) = match record_breakdown(engine, agent, &text).await {
         Ok(name) => (name, Ok(())),
         Err(error) => (agent.to_string(), Err(error)),
@@ -547,5 +547,5 @@ fn reason_of(panicked: &(dyn Any + Send)) -> String {
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned());
     let text = text.or_else(|| panicked.downcast_ref::<String>().cloned());
-    text.unwrap_or_else(|| "it did not say why".to_owned())
+    text.unwrap_or_else(|| "no reason given".to_owned())
 }

@@ -112,27 +112,30 @@ impl Engine {
         let goes_on: Vec<_> = stopped.iter().filter(|one| one.goes_on).collect();
         if !goes_on.is_empty() {
             let line = told(&goes_on, self.environment.now());
-            lines.push((Severity::Info, format!("▶ {line} · going on")));
+            lines.push((Severity::Info, format!("▶ {line} · resuming")));
         }
         if self.resume == Resume::Ask && !waits.is_empty() {
             let line = told(&waits, self.environment.now());
-            lines.push((Severity::Info, format!("⏸ {line} · /resume all")));
+            lines.push((
+                Severity::Info,
+                format!("⏸ {line} · /resume all to continue"),
+            ));
         }
         for one in waits.iter().filter(|one| one.unknown) {
             let name = &one.agent.name;
             lines.push((Severity::Warning, format!(
-                "{name}: it is not known what a call did that was running · look, then /resume {name}, or /retry there"
+                "{name}: a tool call was interrupted, its outcome is unknown · check, then /resume {name}, or /retry there"
             )));
         }
         lines
     }
 }
 
-/// Formats `3 agents stopped in the middle (2 h ago): a, b, c`.
+/// Formats `3 interrupted turns (2 h ago): a, b, c`.
 fn told(stopped: &[&Stopped], now: Micros) -> String {
-    let agents = match stopped.len() {
-        1 => "1 agent".to_owned(),
-        count => format!("{count} agents"),
+    let turns = match stopped.len() {
+        1 => "1 interrupted turn".to_owned(),
+        count => format!("{count} interrupted turns"),
     };
     let names = stopped.iter().take(MOST_NAMED);
     let mut names: Vec<_> = names.map(|one| one.agent.name.clone()).collect();
@@ -141,8 +144,5 @@ fn told(stopped: &[&Stopped], now: Micros) -> String {
     }
     let latest = stopped.iter().map(|one| one.at).max().unwrap_or(now);
     let ago = since(latest, now);
-    format!(
-        "{agents} stopped in the middle ({ago} ago): {}",
-        names.join(", ")
-    )
+    format!("{turns} ({ago} ago): {}", names.join(", "))
 }

@@ -35,7 +35,7 @@ pub(super) struct Moments {
 /// Splits a query into words and filters.
 pub(super) fn read(typed: &str, moments: &Moments) -> Result<(Words, Filters), String> {
     if typed.len() > MOST_BYTES {
-        return Err(format!("a search has at most {MOST_BYTES} bytes"));
+        return Err(format!("search text too long: at most {MOST_BYTES} bytes"));
     }
     let mut filters = Filters::default();
     let mut left = String::new();
@@ -62,7 +62,7 @@ pub(super) fn read(typed: &str, moments: &Moments) -> Result<(Words, Filters), S
     }
     let words = Words::parse(&left);
     if words.is_empty() && filters == Filters::default() {
-        return Err(format!("nothing to look for: type words, or {SYNTAX}"));
+        return Err(format!("type words to search for, or {SYNTAX}"));
     }
     Ok((words, filters))
 }
@@ -84,7 +84,7 @@ fn kinds(names: &str) -> Result<Vec<Kind>, String> {
         "tool" => Ok(vec![Kind::ToolCall, Kind::ToolResult]),
         name => name.parse().map(|kind| vec![kind]).map_err(|_| {
             let all: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
-            format!("{name} is no kind: {} or tool", all.join(" "))
+            format!("unknown kind {name}: use {} or tool", all.join(" "))
         }),
     };
     let kinds: Result<Vec<_>, _> = names.split(',').map(read).collect();
@@ -95,7 +95,7 @@ impl Moments {
     /// Parses a day, a day and a time, or an age: `2026-11-30`, `2026-11-30T18:00`, `7d`.
     fn read(&self, text: &str) -> Result<Micros, String> {
         let wrong =
-            || format!("{text} is no time: 2026-11-30, 2026-11-30T18:00, 90m, 12h, 7d or 2w");
+            || format!("invalid time {text}: use 2026-11-30, 2026-11-30T18:00, 90m, 12h, 7d or 2w");
         if let Some(ago) = ago(text) {
             return Ok(Micros(self.now.0.saturating_sub(ago)));
         }

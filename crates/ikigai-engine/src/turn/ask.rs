@@ -35,10 +35,7 @@ impl TurnLoop<'_> {
     /// Sends one request to the model and stores the answer.
     pub(super) async fn ask(&mut self, front: &mut FrontEnd<'_>) -> Result<TurnStep, EngineError> {
         if self.turn.requests >= self.worker.engine().limits.requests {
-            let text = format!(
-                "the model was asked {} times in one turn",
-                self.turn.requests
-            );
+            let text = format!("limit reached: {} requests in one turn", self.turn.requests);
             let limit = failure(Category::Limit, &text, None, 1);
             return self.worker.give_up(vec![limit], text, front).await;
         }
@@ -62,7 +59,7 @@ impl TurnLoop<'_> {
         if self.turn.requests > 1 && self.turn.requests == self.worker.engine().limits.requests {
             // Without tools the model has to answer: better than a turn that ends with nothing.
             request.tools.clear();
-            let text = "this is the last request of the turn: it is sent without tools";
+            let text = "last request of this turn: sent without tools";
             front.tell(UiEvent::Notice(text.to_owned()));
         }
         self.worker.crash_point(CrashPoint::BeforeRequest);
@@ -158,7 +155,7 @@ impl TurnLoop<'_> {
         let hub = self.worker.engine().hub.clone();
         if hub.requests.available_permits() == 0 {
             let most = self.worker.engine().crowd.requests;
-            let text = format!("waits: {most} requests, as many as are allowed, run already");
+            let text = format!("waiting: {most} requests are running (the limit)");
             front.tell(UiEvent::Notice(text));
         }
         let _permit = loop {
@@ -314,7 +311,7 @@ impl TurnLoop<'_> {
     /// An incomplete answer without calls fails the turn.
     fn rows_of_answer(&self, answer: Response) -> (Vec<Event>, Outcome) {
         let short = match &answer.stop {
-            StopReason::Length => Some("the answer was cut at the longest length asked for"),
+            StopReason::Length => Some("the answer was cut at the maximum length"),
             StopReason::ContextFull => Some("the model's context is full"),
             StopReason::Paused => Some("the provider paused in the middle of the answer"),
             StopReason::Refused => Some("the model, or its provider, declined to answer"),
@@ -400,7 +397,7 @@ fn is_content(delta: Option<&Result<Delta, ProviderError>>) -> bool {
 }
 
 fn cut_off() -> ProviderError {
-    ProviderError::new(FailureKind::CutOff, "the answer ended before it was whole")
+    ProviderError::new(FailureKind::CutOff, "the answer was cut off")
 }
 
 pub(super) fn silent(patience: Duration) -> ProviderError {

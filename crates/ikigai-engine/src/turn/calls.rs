@@ -100,7 +100,7 @@ impl ToolRound<'_> {
         self.worker.context_keeper().share_results(turn, open.len());
         if turn.calls > self.worker.engine().limits.calls {
             let text = format!(
-                "the model made more than {} calls in one turn",
+                "limit reached: {} tool calls in one turn",
                 self.worker.engine().limits.calls
             );
             let mut rows = close(&open, &format!("not run: {text}"));
@@ -416,7 +416,7 @@ impl ToolRound<'_> {
         for call in &round.calls {
             let (reason, run) = match &call.stage {
                 Stage::Ended => continue,
-                Stage::Running { run, .. } => ("told to stop, and did not end in time", *run),
+                Stage::Running { run, .. } => ("did not stop in time", *run),
                 // After a restart the question is asked again, and the wait continues.
                 Stage::Asked(..) | Stage::Waiting(..) if is_exit(stop) => continue,
                 Stage::Waiting(..) => ("the wait was stopped", None),
@@ -564,6 +564,6 @@ fn not_run(stop: &Stop) -> &'static str {
         Stop::Interrupt(Cause::User) => "not run: the user stopped the turn",
         Stop::Interrupt(Cause::Kill) => "not run: the agent was killed",
         Stop::Interrupt(_) => "not run: the program was stopped",
-        Stop::Deadline(_) => "not run: the turn had taken too long",
+        Stop::Deadline(_) => "not run: the turn took too long",
     }
 }

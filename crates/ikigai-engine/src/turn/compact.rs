@@ -41,7 +41,7 @@ const LEAST_WITH_CALLS_BYTES: usize = 500;
 const MOST_CHILDREN: usize = 20;
 
 /// Reason why a summary of rows that were left behind is not used.
-pub(super) const NOT_ON_PATH: &str = "its rows are not in context any more";
+pub(super) const NOT_ON_PATH: &str = "its events are no longer in context";
 
 /// A summary that is being written; dropping it cancels the request.
 pub(crate) struct Summary {
@@ -267,7 +267,7 @@ impl ContextKeeper<'_> {
             }
             Err(reason) => {
                 self.worker.summary_failures += 1;
-                let text = format!("no summary: {reason} · the conversation is sent as before");
+                let text = format!("no summary: {reason} · conversation unchanged");
                 front.tell(UiEvent::Warning(text));
             }
         }
@@ -459,7 +459,7 @@ async fn write(
     };
     let most = LONGEST.as_secs();
     let written = timeout(LONGEST, written).await;
-    written.unwrap_or_else(|_| Err(format!("it was not written within {most} s")))
+    written.unwrap_or_else(|_| Err(format!("not written within {most} s")))
 }
 
 /// Summarises one chunk after the other; the last response has the sum of all usage.
@@ -485,7 +485,7 @@ async fn write_chunks(
         }
         earlier = written;
     }
-    let newest = newest.ok_or_else(|| "there is nothing to summarise".to_owned())?;
+    let newest = newest.ok_or_else(|| "nothing to summarise".to_owned())?;
     Ok(Response {
         usage: spent,
         ..newest
@@ -508,7 +508,7 @@ async fn respond(
             }
             Ok(Some(Ok(_))) => {}
             Ok(Some(Err(error))) => return Err(error.message),
-            Ok(None) => return Err("the answer ended before it was whole".to_owned()),
+            Ok(None) => return Err("the answer was cut off".to_owned()),
             Err(_) => return Err(silent(patience).message),
         }
     }
@@ -525,7 +525,7 @@ fn text_of(response: &Response) -> String {
 /// Returns the summary in a response, or the reason why there is none.
 fn written_text(response: &Response) -> Result<String, String> {
     match response.stop {
-        StopReason::Length => return Err("it is too long".to_owned()),
+        StopReason::Length => return Err("the summary is too long".to_owned()),
         StopReason::ContextFull => return Err("the model's context is full".to_owned()),
         StopReason::Refused => return Err("the model declined to write one".to_owned()),
         StopReason::Paused => return Err("the provider paused in the middle of it".to_owned()),
@@ -534,7 +534,7 @@ fn written_text(response: &Response) -> Result<String, String> {
     let written = text_of(response);
     let calls = |block: &AnswerBlock| matches!(block, AnswerBlock::Call { .. });
     if written.trim().is_empty() {
-        return Err("the model wrote nothing".to_owned());
+        return Err("the model returned no text".to_owned());
     }
     if written.len() < LEAST_WITH_CALLS_BYTES && response.blocks.iter().any(calls) {
         return Err("the model called tools instead".to_owned());
@@ -547,7 +547,7 @@ fn judge(range: &SummaryRange, response: &Response, open: &str) -> Result<(Strin
     let text = summary_text(&written_text(response)?, open);
     let after = estimate_tokens(&text) + range.verbatim;
     if after >= range.tokens {
-        return Err("it is no shorter than what it stands for".to_owned());
+        return Err("the summary is not shorter than the original".to_owned());
     }
     Ok((text, after))
 }

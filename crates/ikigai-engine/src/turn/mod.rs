@@ -267,7 +267,7 @@ fn stopped(stop: &Stop) -> (Event, Outcome) {
     match stop {
         Stop::Interrupt(cause) => (Event::interrupted(*cause), Outcome::Interrupted(*cause)),
         Stop::Deadline(after) => {
-            let text = format!("the turn was not finished within {} s", after.as_secs());
+            let text = format!("the turn did not finish within {} s", after.as_secs());
             let event = failure(Category::Limit, &text, None, 1);
             (event, Outcome::Failed(text))
         }

@@ -60,7 +60,7 @@ impl TurnLoop<'_> {
                 Some(hash)
             }
             Err(reason) => {
-                front.tell(UiEvent::Warning(format!("a pin is left out: {reason}")));
+                front.tell(UiEvent::Warning(format!("pinned file left out: {reason}")));
                 None
             }
         };

@@ -143,7 +143,7 @@ impl ToolRound<'_> {
         if let Answer::Always(pattern) = &answer
             && !covers
         {
-            let text = format!("\"{pattern}\" does not fit this call: it runs this once");
+            let text = format!("\"{pattern}\" does not match this call: allowed once");
             front.tell(UiEvent::Warning(text));
         }
         round.calls[index].answer(&answer);

@@ -130,8 +130,8 @@ impl Settlement<'_> {
                 closed.extend(self.settle_wait(&call).await?);
             } else if !self.waits_for_an_answer(&call, &tools).await? {
                 let reason = match self.worker.gave_up {
-                    None => "not run, or not to its end: ikigai stopped unexpectedly",
-                    Some(_) => "not run, or not to its end: the turn was given up",
+                    None => "not run or not finished: ikigai stopped unexpectedly",
+                    Some(_) => "not run or not finished: the turn was abandoned",
                 };
                 closed.push(
                     call.result(Came::failed(reason), Verdict::Interrupted)
@@ -210,9 +210,9 @@ impl Settlement<'_> {
 /// Describes the result of a call that was running when the process died.
 fn unknown(found: usize) -> String {
     let processes = match found {
-        0 => "No process of it was left".to_owned(),
-        1 => "One process of it was still running and was ended".to_owned(),
-        found => format!("{found} processes of it were still running and were ended"),
+        0 => "No process was left".to_owned(),
+        1 => "One process was still running and was ended".to_owned(),
+        found => format!("{found} processes were still running and were ended"),
     };
     format!(
         "Outcome unknown: ikigai stopped unexpectedly while this ran. {processes}. \

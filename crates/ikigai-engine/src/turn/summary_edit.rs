@@ -124,8 +124,8 @@ impl ContextKeeper<'_> {
     ) -> Result<Result<String, (Option<Severity>, String)>, EngineError> {
         let unused = |reason: &str| {
             let kept = match draft.edited {
-                Some(_) => "the summary stays as it was",
-                None => "the conversation is sent as before",
+                Some(_) => "summary unchanged",
+                None => "conversation unchanged",
             };
             let line = format!("summary not used: {reason} · {kept}");
             Ok(Err((Some(Severity::Warning), line)))

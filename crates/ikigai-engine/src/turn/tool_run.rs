@@ -12,7 +12,7 @@ const SLACK: Duration = Duration::from_secs(5);
 pub(super) const GRACE: Duration = Duration::from_millis(900);
 
 /// Output of a tool that panicked, for the model.
-pub(super) const BROKE_DOWN: &str = "the tool broke down; this is a mistake in ikigai";
+pub(super) const BROKE_DOWN: &str = "internal error in ikigai (please report)";
 
 /// Executes a call, and ensures that it ends.
 pub(super) async fn carry_out(run: Run, context: CallContext, deadline: Duration) -> Output {

@@ -104,7 +104,7 @@ async fn each_call_gets_own_result_row() {
     let outcome = say(&mut worker, "go").await.unwrap();
 
     assert_eq!(outcome, Outcome::Completed);
-    let broken = "the tool broke down; this is a mistake in ikigai";
+    let broken = "internal error in ikigai (please report)";
     let strange =
         "There is no tool `nonesuch`. You have: act, change, fork, kill, look, recall, send, wait.";
     let refused = Given {

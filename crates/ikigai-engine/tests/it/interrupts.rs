@@ -134,7 +134,7 @@ async fn a_call_that_does_not_stop_is_given_up_within_a_second() {
         came,
         [
             told("obedient", "obedient so far"),
-            told("deaf", "told to stop, and did not end in time"),
+            told("deaf", "did not stop in time"),
         ]
     );
     assert!(

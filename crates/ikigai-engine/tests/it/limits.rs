@@ -38,7 +38,7 @@ async fn a_model_that_never_stops_asking_is_stopped() {
 
     let outcome = say(&mut worker, "go").await.unwrap();
 
-    let reason = "the model was asked 3 times in one turn";
+    let reason = "limit reached: 3 requests in one turn";
     assert_eq!(outcome, Outcome::Failed(reason.to_owned()));
     assert_eq!(limit_row(&world, id).await, reason);
     assert_eq!(world.provider.requests().len(), 3);
@@ -81,7 +81,7 @@ async fn a_model_that_calls_too_often_is_stopped_and_its_calls_are_closed() {
 
     let outcome = say(&mut worker, "go").await.unwrap();
 
-    let reason = "the model made more than 3 calls in one turn";
+    let reason = "limit reached: 3 tool calls in one turn";
     assert_eq!(outcome, Outcome::Failed(reason.to_owned()));
     assert_eq!(limit_row(&world, id).await, reason);
     assert_eq!(diary.began(), ["a", "b"]);
@@ -109,7 +109,7 @@ async fn a_turn_that_takes_too_long_is_stopped() {
 
     let outcome = say(&mut worker, "go").await.unwrap();
 
-    let reason = "the turn was not finished within 600 s";
+    let reason = "the turn did not finish within 600 s";
     assert_eq!(outcome, Outcome::Failed(reason.to_owned()));
     assert_eq!(limit_row(&world, id).await, reason);
     assert_eq!(diary.began(), ["long"]);
@@ -119,10 +119,7 @@ async fn a_turn_that_takes_too_long_is_stopped() {
         .into_iter()
         .map(|came| came.output)
         .collect();
-    assert_eq!(
-        came,
-        ["long so far", "not run: the turn had taken too long"]
-    );
+    assert_eq!(came, ["long so far", "not run: the turn took too long"]);
 }
 
 /// A question waits without limit: time spent waiting only for the user does not count.

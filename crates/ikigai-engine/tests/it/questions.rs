@@ -199,7 +199,7 @@ async fn a_pattern_that_does_not_fit_lets_the_call_run_once_and_says_so() {
     });
     assert_eq!(
         warned.collect::<Vec<_>>(),
-        ["\"two*\" does not fit this call: it runs this once"]
+        ["\"two*\" does not match this call: allowed once"]
     );
 }
 

@@ -96,12 +96,12 @@ async fn auto_goes_on_with_what_a_program_left() {
     for (resume, lines, requests) in [
         (
             Resume::Auto,
-            "▶ 1 agent stopped in the middle (0 s ago): parser · going on",
+            "▶ 1 interrupted turn (0 s ago): parser · resuming",
             1,
         ),
         (
             Resume::Ask,
-            "⏸ 1 agent stopped in the middle (0 s ago): parser · /resume all",
+            "⏸ 1 interrupted turn (0 s ago): parser · /resume all to continue",
             0,
         ),
         (Resume::Never, "", 0),
@@ -182,7 +182,7 @@ async fn auto_leaves_an_unknown_outcome_to_the_user() {
         lines,
         [(
             Severity::Warning,
-            "parser: it is not known what a call did that was running · look, then /resume parser, or /retry there".to_owned()
+            "parser: a tool call was interrupted, its outcome is unknown · check, then /resume parser, or /retry there".to_owned()
         )]
     );
     let mut worker = restarted.reopened().await;

@@ -117,7 +117,7 @@ async fn a_conversation_is_compacted_and_brought_back() {
     );
     let context = printed(&mut worker, "/context").await;
     assert!(
-        context.contains("3 messages of yours word for word"),
+        context.contains("3 of your messages word for word"),
         "{context}"
     );
     let shown = printed(&mut worker, "/compact --show").await;
@@ -151,7 +151,7 @@ async fn a_conversation_is_compacted_and_brought_back() {
         serde_json::to_string(&before).unwrap()
     );
     let none = printed(&mut worker, "/compact --undo").await;
-    assert_eq!(none, "⚠ nothing was summarised");
+    assert_eq!(none, "⚠ no summary yet");
     is_the_same_after_a_restart(&world, worker).await;
 }
 
@@ -203,11 +203,15 @@ async fn a_summary_that_is_none_leaves_everything_as_it_was() {
     };
     let cases = [
         (vec![Step::Fail("overloaded".to_owned())], "overloaded", 0),
-        (vec![say("half")], "the answer ended before it was whole", 0),
-        (vec![say(" \n"), Step::Finish], "the model wrote nothing", 1),
+        (vec![say("half")], "the answer was cut off", 0),
+        (
+            vec![say(" \n"), Step::Finish],
+            "the model returned no text",
+            1,
+        ),
         (
             vec![Step::FinishWith(vec![call.clone()])],
-            "the model wrote nothing",
+            "the model returned no text",
             1,
         ),
         (
@@ -215,10 +219,14 @@ async fn a_summary_that_is_none_leaves_everything_as_it_was() {
             "the model called tools instead",
             1,
         ),
-        (vec![say("much"), Step::RunOut], "it is too long", 1),
+        (
+            vec![say("much"), Step::RunOut],
+            "the summary is too long",
+            1,
+        ),
         (
             vec![say(&"much ".repeat(2_000)), Step::Finish],
-            "it is no shorter than what it stands for",
+            "the summary is not shorter than the original",
             1,
         ),
         (
@@ -242,7 +250,7 @@ async fn a_summary_that_is_none_leaves_everything_as_it_was() {
 
         let (done, told) = attended_line(&mut worker, "/compact", |_| Vec::new()).await;
 
-        let expected = format!("⚠ no summary: {reason} · the conversation is sent as before");
+        let expected = format!("⚠ no summary: {reason} · conversation unchanged");
         assert_eq!(outputs(&told), ["summarising 2 turns", &expected]);
         assert!(done.warned, "{reason}");
         assert_eq!(request(&world, &worker).await, before, "{reason}");
@@ -268,7 +276,7 @@ fn outputs(told: &[UiEvent]) -> Vec<String> {
 async fn nothing_is_summarised_where_nothing_is_to_be() {
     let world = World::new();
     let mut worker = world.root().await;
-    let nothing = "⚠ there is nothing to summarise";
+    let nothing = "⚠ nothing to summarise";
     assert_eq!(printed(&mut worker, "/compact").await, nothing);
     talk(&world, &mut worker, 1).await;
     world.provider.will_summarise_as("short");
@@ -319,7 +327,7 @@ async fn a_summary_is_interrupted() {
     };
     assert_eq!(
         printed_in(last).as_deref(),
-        Some("⚠ interrupted · the conversation is sent as before")
+        Some("⚠ interrupted · conversation unchanged")
     );
     assert_eq!(request(&world, &worker).await, before);
 }

@@ -78,7 +78,7 @@ fn a_key_command_runs_once_and_only_when_its_provider_is_asked() {
         failure(&mut *ask(&registry));
     }
 
-    assert!(!before, "nothing was asked yet");
+    assert!(!before, "No requests yet");
     assert_eq!(fs::read_to_string(&runs).unwrap(), "run\n");
     for received in server.received() {
         let keys: Vec<_> = received

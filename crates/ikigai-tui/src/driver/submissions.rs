@@ -92,7 +92,11 @@ impl Driver {
         submission: &Submission,
         error: &EngineError,
     ) {
-        let (id, reason) = (submission.id, error.to_string());
+        let reason = match error {
+            EngineError::Dead(name) => format!("{name} has ended. Ctrl-X ↑ for its parent"),
+            error => error.to_string(),
+        };
+        let id = submission.id;
         let is_message = matches!(parse(&submission.line), Line::Message(_));
         let update = if is_message && error.may_pass() {
             UiEvent::Unstored { id, reason }

@@ -215,11 +215,11 @@ async fn a_rewind_folds_turns_that_can_be_looked_at_and_gone_back_to() {
         stage.talk("and four", "Eleven.").await;
 
         stage.press("ctrl-t [ [ [ j r").await;
-        stage.sees("2 turns folded (#").await;
+        stage.sees("2 turns hidden").await;
         assert!(!stage.text().contains("Eleven."), "{size:?}");
 
-        stage.press("ctrl-t k").await;
-        assert!(is_marked(&mut stage, "2 turns folded"), "{size:?}");
+        stage.press("ctrl-t").await;
+        assert!(is_marked(&mut stage, "2 turns hidden"), "{size:?}");
         if size.0 >= 80 {
             let hint = "· Enter expand · r restore";
             assert!(stage.text().contains(hint));
@@ -227,7 +227,7 @@ async fn a_rewind_folds_turns_that_can_be_looked_at_and_gone_back_to() {
         stage.press("enter j j j j").await;
         assert!(is_marked(&mut stage, "┊ ● Eleven."), "{size:?}");
         stage.press("k k k k").await;
-        assert!(is_marked(&mut stage, "2 turns folded"), "{size:?}");
+        assert!(is_marked(&mut stage, "2 turns hidden"), "{size:?}");
 
         stage.press("r").await;
         let screen = stage.until(|screen| !screen.contains('┊')).await;
@@ -281,7 +281,7 @@ async fn pages_that_were_cleared_away_are_above() {
     stage.sees("cleared").await;
     assert!(!stage.text().contains("seven"));
 
-    stage.press("ctrl-t k k k").await;
+    stage.press("ctrl-t k k").await;
     assert!(is_marked(&mut stage, "Then it is seven."));
 }
 
@@ -289,7 +289,7 @@ async fn pages_that_were_cleared_away_are_above() {
 async fn history_shows_what_rewinds_left() {
     let mut stage = two_turns((80, 24)).await;
     stage.line("/undo").await;
-    stage.sees("1 turn folded").await;
+    stage.sees("1 turn hidden").await;
     stage.press("ctrl-u").await;
 
     stage.line("/history").await;

@@ -29,9 +29,11 @@ async fn commands_of_the_screen_leave_rows() {
     stage.press("enter").await;
     stage.sees("/theme dark").await;
     stage.line("/mouse off").await;
-    stage.sees("the mouse is the terminal's own").await;
+    stage
+        .sees("Mouse off: your terminal handles selection")
+        .await;
     stage.line("/theme pink").await;
-    stage.sees("there is no theme pink").await;
+    stage.sees("no theme pink").await;
     stage.letters("half typed").await;
     stage.press("ctrl-a").await;
     let expected = [
@@ -76,8 +78,8 @@ async fn answers_and_their_code_are_copied_counted_from_the_newest() {
             Some("First.\n```\nlet a = 1;\n```"),
         ),
         ("/copy code", "Copied 11 characters", Some("let a = 1;\n")),
-        ("/copy code 2", "there are no 2 code blocks", None),
-        ("/copy 0", "count from 1, the newest", None),
+        ("/copy code 2", "fewer than 2 code blocks so far", None),
+        ("/copy 0", "usage: /copy [N] (1 = latest)", None),
     ];
     for (line, says, copied) in cases {
         stage.line(line).await;
@@ -125,7 +127,7 @@ async fn whoever_is_reaped_keeps_the_name_in_the_rows_that_mention_it() {
     stage.line("/kill docs").await;
     stage.sees("✗ killed docs").await;
     stage.line("/reap docs").await;
-    stage.sees("reaped docs in /home/somebody/parser").await;
+    stage.sees("Hidden: docs in /home/somebody/parser").await;
     let live = stage
         .until(|text| !text.contains("↓1") && !text.contains(&child.to_string()))
         .await;
@@ -135,7 +137,7 @@ async fn whoever_is_reaped_keeps_the_name_in_the_rows_that_mention_it() {
     let restored = later.sees("[parser").await;
 
     for shown in [live, restored] {
-        assert_eq!(shown.matches("✗ killed docs").count(), 2, "{shown}");
+        assert_eq!(shown.matches("✗ killed docs").count(), 1, "{shown}");
         assert!(!shown.contains(&child.to_string()), "{shown}");
     }
 }
@@ -162,7 +164,7 @@ async fn what_undo_put_back_gives_way_to_a_command_and_to_nothing_else() {
     stage.talk("one", "First.").await;
     stage.talk("two", "Second.").await;
     stage.line("/undo").await;
-    stage.sees("back before").await;
+    stage.sees("rewound to before").await;
     assert_eq!(stage.input(), "two");
 
     stage.letters("/und").await;
@@ -181,7 +183,7 @@ async fn what_undo_put_back_gives_way_to_a_command_and_to_nothing_else() {
     stage.sees("● First.").await;
 
     assert_eq!((replaced.as_str(), further.as_str()), ("/und", "one"));
-    assert!(offered.contains("/undo"), "{offered}");
+    assert!(offered.contains("> undo"), "{offered}");
     assert_eq!(appended, "one!/x");
 }
 
@@ -223,5 +225,41 @@ async fn the_scrollback_marks_where_a_summary_replaces_the_rows_above() {
     stage.sees(mark).await;
     stage.line("/compact --undo").await;
     let screen = stage.until(|screen| !screen.contains(mark)).await;
-    assert!(screen.contains("taken back"), "{screen}");
+    assert!(screen.contains("undone"), "{screen}");
+}
+
+/// The row of an event and the row of its command are one; five forks are five lines.
+#[tokio::test]
+async fn a_command_that_makes_an_event_is_shown_once() {
+    let mut stage = Stage::new((80, 40)).await;
+    stage.talk("what is two and two", "It is four.").await;
+    for prompt in ["write it", "test it"] {
+        stage.provider.will_say_to(prompt, "Done.");
+    }
+
+    stage.line("/mark here").await;
+    stage.sees("⚑ here").await;
+    stage.line("/fork \"write it\" \"test it\"").await;
+    stage.sees("· test it").await;
+    let forked = stage.until(|text| !text.contains("├ child")).await;
+    stage.line("/undo").await;
+    let undone = stage.sees("1 turn hidden").await;
+
+    assert_eq!(forked.matches("⚑").count(), 1, "{forked}");
+    assert_eq!(forked.matches('├').count(), 2, "{forked}");
+    assert_eq!(undone.matches('↶').count(), 1, "{undone}");
+    assert!(!undone.contains("/undo"), "{undone}");
+}
+
+/// A cleared page begins with one line about it.
+#[tokio::test]
+async fn a_clear_is_shown_once() {
+    let mut stage = Stage::new((80, 24)).await;
+    stage.talk("what is two and two", "It is four.").await;
+
+    stage.line("/clear").await;
+    let screen = stage.sees("cleared").await;
+
+    assert!(screen.contains("/undo to restore ──"), "{screen}");
+    assert!(!screen.contains("/clear"), "{screen}");
 }

@@ -28,7 +28,7 @@ async fn a_hit_of_a_reaped_child_is_gone_to_and_come_back_from() {
     stage.line("/kill docs").await;
     stage.sees("✗ killed docs").await;
     stage.line("/reap docs").await;
-    stage.sees("reaped docs").await;
+    stage.sees("Hidden: docs").await;
     let before = stage.commands(parent).await;
 
     let list = search(&mut stage, "zanzibar").await;

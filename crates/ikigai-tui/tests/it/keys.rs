@@ -53,7 +53,7 @@ async fn a_key_is_typed_hidden_tried_and_kept() {
     let text = stage.sees("29 characters").await;
     assert!(!text.contains("sk-ant"), "{text}");
     stage.press("enter").await;
-    let text = stage.sees("Anthropic takes the key").await;
+    let text = stage.sees("Anthropic accepts the key").await;
     stage
         .until(|text| text.contains("❯ /model anthropic:"))
         .await;
@@ -92,7 +92,7 @@ async fn a_refused_key_is_not_kept_and_esc_leaves_it() {
     stage.line("/key anthropic").await;
     stage.line(KEY).await;
     stage
-        .sees("rejected the key (status 401) · nothing was kept")
+        .sees("rejected the key (status 401) · key not saved")
         .await;
 
     assert!(!file.exists());

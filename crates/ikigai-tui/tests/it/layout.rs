@@ -10,7 +10,7 @@ async fn what_a_turn_used_stands_right_below_it() {
     stage.talk("what is two and two", "It is four.").await;
 
     stage.line("/mark here").await;
-    stage.sees("/mark here").await;
+    stage.sees("⚑ here").await;
     stage.talk("and three more", "Then it is seven.").await;
 
     let rows = stage.rows();
@@ -20,7 +20,7 @@ async fn what_a_turn_used_stands_right_below_it() {
         .map(Some)
         .collect();
     assert_eq!(used.len(), 2, "{}", rows.join("\n"));
-    assert!(place("It is four.") < used[0] && used[0] < place("/mark here"));
+    assert!(place("It is four.") < used[0] && used[0] < place("⚑ here"));
     assert!(place("Then it is seven.") < used[1]);
 }
 

@@ -113,16 +113,16 @@ async fn the_help_has_two_columns_or_rows_below_each_other() {
 
     let mut stage = Stage::new((80, 24)).await;
     stage.line("/help").await;
-    stage.sees("send your last message again").await;
-    let row = usize::from(stage.row_with("send your last message again"));
+    stage.sees("resend your last message").await;
+    let row = usize::from(stage.row_with("resend your last message"));
     let rows = stage.rows();
-    let column = rows[row].find("send your").unwrap();
-    assert_eq!(rows[row + 1].find("of it is"), Some(column), "{rows:#?}");
+    let column = rows[row].find("resend your").unwrap();
+    assert_eq!(rows[row + 1].find("answer"), Some(column), "{rows:#?}");
     stage.press("page-down").await;
-    let row = usize::from(stage.row_with("make a child; with a prompt"));
+    let row = usize::from(stage.row_with("make a child agent; with a"));
     let rows = stage.rows();
     assert!(rows[row - 1].ends_with("[--go] [prompt …]"), "{rows:#?}");
-    for (row, about) in [(row, "make a child"), (row + 1, "beside you, several")] {
+    for (row, about) in [(row, "make a child"), (row + 1, "works in parallel")] {
         assert_eq!(rows[row].find(about), Some(column), "{rows:#?}");
     }
 
@@ -135,7 +135,7 @@ async fn the_help_has_two_columns_or_rows_below_each_other() {
 
     stage.press("esc").await;
     stage.line("/help").await;
-    stage.sees("send your last").await;
+    stage.sees("resend your last").await;
     while !stage.text().contains("make a child") {
         stage.press("down").await;
     }
@@ -218,11 +218,11 @@ async fn the_welcome_is_for_those_who_have_not_begun() {
 
     stage.talk("what is two and two", "It is four.").await;
     stage.line("/undo").await;
-    stage.sees("turn folded").await;
+    stage.sees("turn hidden").await;
     assert!(!stage.text().contains("run a tool"));
 
     let mut stage = stage.again(engine).await;
-    stage.sees("turn folded").await;
+    stage.sees("turn hidden").await;
     assert!(!stage.text().contains("run a tool"));
 }
 

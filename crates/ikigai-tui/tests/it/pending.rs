@@ -230,7 +230,7 @@ async fn a_running_shell_command_has_a_busy_line_and_esc_stops_it() {
     let (mut stage, _) = Stage::with_faults(None).await;
     stage.letters("/cd /tmp").await;
     stage.press("esc enter").await;
-    stage.sees("in /tmp ·").await;
+    stage.sees("Directory: /tmp").await;
 
     stage.line("!echo begun; sleep 60").await;
     stage.sees("begun").await;
@@ -249,7 +249,7 @@ async fn a_running_shell_command_has_a_busy_line_and_esc_stops_it() {
 async fn a_message_over_half_of_the_budget_stays_in_the_input() {
     let mut stage = Stage::new((60, 16)).await;
     stage.line("/context budget 4k").await;
-    stage.sees("at most 4.0k").await;
+    stage.sees("Limit set to 4.0k").await;
     let long = "many words ".repeat(1000);
 
     stage.happened(TerminalEvent::Paste(long.clone())).await;

@@ -238,7 +238,7 @@ async fn browsing_looks_as_before() {
 async fn the_history_looks_as_before() {
     let mut stage = conversation().await;
     stage.line("/undo").await;
-    stage.sees("1 turn folded").await;
+    stage.sees("1 turn hidden").await;
     stage.press("ctrl-u").await;
     stage.line("/history").await;
     stage.sees("┊").await;

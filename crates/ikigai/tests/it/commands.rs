@@ -329,7 +329,7 @@ fn a_prompt_that_begins_with_a_slash_is_a_command() {
 
     assert_eq!(
         (marked.code, marked.out.as_str(), marked.err.as_str()),
-        (Some(0), "⚑ a · /rewind a\n", "")
+        (Some(0), "⚑ a · /rewind a to return\n", "")
     );
     assert_eq!(
         (unknown.code, unknown.out.as_str()),
@@ -339,10 +339,13 @@ fn a_prompt_that_begins_with_a_slash_is_a_command() {
         )
     );
     assert_eq!(path.code, Some(0));
-    assert_eq!(rewound.out, "↶ back to ⚑ a #6 · 1 turn folded · /redo\n");
+    assert_eq!(
+        rewound.out,
+        "↶ rewound to ⚑ a #6: 1 turn hidden. /redo to reverse\n"
+    );
     let log = newcomer.ikigai(&["log"]).out;
     assert!(!log.contains("/usr/bin/x"), "{log}");
-    assert!(log.contains("/rewind a\n\n↶ back to ⚑ a #6"), "{log}");
+    assert!(log.contains("/rewind a\n\n↶ rewound to ⚑ a #6"), "{log}");
 }
 
 #[test]
@@ -379,7 +382,7 @@ fn lines_for_the_shell_files_and_pins_reach_the_model() {
     assert!(request.contains("$ echo hi"), "{request}");
     assert!(!request.contains("hidden"), "{request}");
     let models = newcomer.ikigai(&["run", "/model"]).out;
-    assert!(models.starts_with("demo:demo answers\n"), "{models}");
+    assert!(models.starts_with("model: demo:demo\n"), "{models}");
     let switched = newcomer.ikigai(&["run", "/model ollama:qwen3"]).out;
     assert!(
         switched.starts_with("Switched to Ollama qwen3\n"),

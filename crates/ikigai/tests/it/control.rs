@@ -442,8 +442,8 @@ fn a_pin_and_a_directory_are_typed_as_they_are_shown() {
     let program = start(&newcomer, &[]);
 
     for (keys, shown) in [
-        ("/pin notes.md\\r", "pinned: notes.md"),
-        ("/unpin notes.md\\r", "no longer sent: notes.md"),
+        ("/pin notes.md\\r", "Pinned: notes.md"),
+        ("/unpin notes.md\\r", "Unpinned: notes.md"),
         ("/cd below\\r", " ~/project/below · "),
     ] {
         request(&program, &json!({"type": "send_keys", "keys": keys}));

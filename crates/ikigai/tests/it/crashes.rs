@@ -120,7 +120,7 @@ fn an_interrupt_of_a_command_that_takes_its_time_ends_it_as_a_turn() {
     let ended = ended(child);
 
     assert!(first.starts_with("summarising "), "{first}");
-    assert_eq!(rest, "⚠ interrupted · the conversation is sent as before\n");
+    assert_eq!(rest, "⚠ interrupted · conversation unchanged\n");
     assert_eq!((ended.code, ended.err.as_str()), (Some(130), ""));
 }
 
@@ -207,7 +207,7 @@ fn a_second_process_watches_forks_and_mails_and_takes_over_once() {
 
     assert_eq!(forked.code, Some(0), "{}", forked.err);
     assert_eq!(forked.out, "├ mine · count to 3\n1 2 3\n");
-    assert_eq!(idle.out, "├ waits · waits for you\n", "{}", idle.err);
+    assert_eq!(idle.out, "├ waits · no prompt\n", "{}", idle.err);
     assert_eq!(marked.code, Some(4), "{}", marked.err);
     assert_eq!(mailed.code, Some(4), "{}", mailed.err);
     for name in ["root", "mine", "waits"] {

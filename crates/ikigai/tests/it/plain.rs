@@ -77,7 +77,7 @@ fn a_key_is_typed_hidden_in_plain_mode_too() {
         screen.contents().matches("API key (hidden):").count() == 2
     });
     pty.send(format!("{key}\r"));
-    pty.wait_for_text("takes the key");
+    pty.wait_for_text("accepts the key");
     wait_for_prompt(&mut pty, 3);
     assert_eq!(pty.modes(), *pty.modes_at_start());
     pty.send("\x04");

@@ -239,7 +239,7 @@ fn a_key_is_typed_at_the_terminal_without_being_shown() {
     let mut pty = newcomer.in_terminal("env", &arguments, 80, 24);
     pty.wait_for_text("anthropic API key (hidden):");
     pty.send(format!("{key}\r"));
-    pty.wait_for_text("takes the key");
+    pty.wait_for_text("accepts the key");
     assert!(pty.wait_end().success());
     let shown = String::from_utf8_lossy(pty.output()).into_owned();
     assert!(!shown.contains("sk-ant"), "{shown}");

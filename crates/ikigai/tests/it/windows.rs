@@ -70,7 +70,7 @@ fn requests_stay_within_the_window_that_the_server_states() {
     assert!(context.contains("% of 20k"), "{context}");
     let window = context.lines().find(|line| line.starts_with("window"));
     let window = window.unwrap_or_else(|| panic!("{context}"));
-    assert!(window.contains("24k  as the server states it"), "{window}");
+    assert!(window.contains("24k  from the server"), "{window}");
 }
 
 #[test]

@@ -190,7 +190,10 @@ async fn a_kill_stops_a_whole_family_at_once() {
     );
     assert_eq!(world.outputs(root).await[2], "one: dead");
     let late = &world.results(root).await[3];
-    assert!(!late.success && late.output.contains("dead"), "{late:?}");
+    assert!(
+        !late.success && late.output.contains("has ended"),
+        "{late:?}"
+    );
     assert_eq!(
         world.mail_of(one).await,
         [("last words".to_owned(), MailState::Bounced)]

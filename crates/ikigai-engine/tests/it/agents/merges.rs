@@ -42,16 +42,16 @@ async fn children_that_are_done_are_merged_once() {
 
     assert_eq!(
         several,
-        "⚠ several are done: one, two · name one, or /merge --done"
+        "⚠ several are done: one, two · name one, or use /merge --done"
     );
     let titles: Vec<_> = all
         .lines()
         .map(|line| &line[..line.find(" ·").unwrap_or(line.len())])
         .collect();
     assert_eq!(titles, ["⇐ one #3–#5", "⇐ two #3–#5"]);
-    assert_eq!(again, "⚠ one has said nothing new");
-    assert_eq!(none, "⚠ no child is done and not merged yet");
-    assert_eq!(resumed, "⚠ there is no stopped turn to go on with");
+    assert_eq!(again, "⚠ one has nothing new to merge");
+    assert_eq!(none, "⚠ nothing to merge");
+    assert_eq!(resumed, "⚠ no interrupted turn to resume");
     assert_eq!(
         bad,
         "⚠ /merge has no option --fast · /merge [AGENT …] [--summary] [--done]"

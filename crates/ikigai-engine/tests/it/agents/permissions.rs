@@ -127,7 +127,7 @@ async fn every_cell_about_agent_tools_is_what_happens() {
             found.push(match verdict {
                 _ if is_asked => "asked",
                 Verdict::Refused => "refused",
-                Verdict::Ran if output.starts_with("Nothing was found") => "finds nothing",
+                Verdict::Ran if output.starts_with("Nothing found") => "finds nothing",
                 Verdict::Ran => "runs",
                 other => panic!("{tool} {what}: {other:?} {output}"),
             });

@@ -53,10 +53,10 @@ async fn quotes_around_a_text_are_not_part_of_it() {
     let mail = printed(&mut worker, "/send parser \"the text\"").await;
     let part = printed(&mut worker, "/send parser say \"hi\" there").await;
 
-    assert_eq!(mark, "⚑ x y · /rewind x y");
-    assert!(back.starts_with("↶ back to ⚑ x y "), "{back}");
-    assert_eq!(mail, "✉ parser: the text");
-    assert_eq!(part, "✉ parser: say \"hi\" there");
+    assert_eq!(mark, "⚑ x y · /rewind x y to return");
+    assert!(back.starts_with("↶ rewound to ⚑ x y "), "{back}");
+    assert_eq!(mail, "Sent to parser; it will read this with its next turn");
+    assert_eq!(part, "Sent to parser; it will read this with its next turn");
 }
 
 #[tokio::test(start_paused = true)]
@@ -76,8 +76,8 @@ async fn redo_refuses_to_jump_away_from_a_new_turn() {
     let allowed = printed(&mut worker, "/redo").await;
     let again = printed(&mut worker, "/redo").await;
 
-    let reason = "⚠ nothing to redo: there is a new turn since · /rewind #";
+    let reason = "⚠ nothing to redo: you sent a message since · /rewind #";
     assert!(refused.starts_with(reason), "{refused}");
-    assert!(allowed.starts_with("↷ forward to #"), "{allowed}");
+    assert!(allowed.starts_with("↷ redone"), "{allowed}");
     assert!(again.starts_with(reason), "{again}");
 }

@@ -47,10 +47,7 @@ async fn cost_is_told_by_agent_family_model_and_day() {
     let world = World::new();
     let mut root = world.root().await;
     let own = root.agent().state.agent();
-    assert_eq!(
-        printed(&mut root, "/cost day").await,
-        "nothing was asked yet"
-    );
+    assert_eq!(printed(&mut root, "/cost day").await, "No requests yet");
     say_times(&world, &mut root, 2).await;
     let mut child = child_of(&world, &mut root, "helper").await;
     world.clock.advance(Duration::from_hours(24));
@@ -137,11 +134,11 @@ async fn a_budget_is_set_shown_and_taken_off() {
     let cases = [
         (
             "/budget",
-            "there is no budget · /budget $5 or /budget 200k sets one",
+            "No budget. /budget $5 or /budget 200k to set one",
         ),
         (
             "/budget five",
-            "⚠ `five` is no budget · /budget $5, /budget 200k or /budget off",
+            "⚠ invalid budget `five` · use /budget $5, /budget 200k or /budget off",
         ),
         (
             "/budget 5",
@@ -153,26 +150,26 @@ async fn a_budget_is_set_shown_and_taken_off() {
         ),
         (
             "/budget $0",
-            "⚠ `$0` is no budget · /budget $5, /budget 200k or /budget off",
+            "⚠ invalid budget `$0` · use /budget $5, /budget 200k or /budget off",
         ),
         (
             "/budget $0.50",
-            "this agent and its descendants may cost $0.50 · so far 10 in · 2 out · $0.0001",
+            "Budget of this agent and its children: $0.50 · so far 10 in · 2 out · $0.0001",
         ),
         ("/budget", "budget: $0.0001 of $0.50"),
         (
             "/budget 200k",
-            "this agent and its descendants may cost 200k tokens · so far 10 in · 2 out · $0.0001",
+            "Budget of this agent and its children: 200k tokens · so far 10 in · 2 out · $0.0001",
         ),
         ("/budget", "budget: 12 of 200k tokens"),
-        ("/budget off", "no budget of its own any more"),
+        ("/budget off", "Budget removed"),
         (
             "/budget",
-            "there is no budget · /budget $5 or /budget 200k sets one",
+            "No budget. /budget $5 or /budget 200k to set one",
         ),
         (
             "/budget $5",
-            "this agent and its descendants may cost $5.00 · so far 10 in · 2 out · $0.0001",
+            "Budget of this agent and its children: $5.00 · so far 10 in · 2 out · $0.0001",
         ),
     ];
 

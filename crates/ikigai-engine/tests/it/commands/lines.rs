@@ -106,7 +106,7 @@ async fn a_shell_line_needs_a_directory() {
     assert!(came.warned);
     assert_eq!(
         came.output,
-        "⚠ /home/somebody/parser is no directory · /cd PATH"
+        "⚠ /home/somebody/parser is not a directory · /cd PATH"
     );
     survives(&world, worker).await;
 }
@@ -201,7 +201,7 @@ async fn a_file_that_cannot_be_brought_is_said_before_anything_is_sent() {
             "@nothing.md",
             "nothing.md cannot be read: No such file or directory (os error 2)",
         ),
-        ("@binary", "binary is no text"),
+        ("@binary", "binary is not a text file"),
         ("@large", "large is larger than 256.0 KB"),
         ("@short:2", "short has 1 lines, not 2"),
         (

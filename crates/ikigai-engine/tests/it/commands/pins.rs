@@ -77,7 +77,7 @@ async fn a_pin_that_cannot_be_read_is_left_out_and_said() {
         world.provider.will_say("ok");
         let (_, told) = typed(&mut worker, "hello").await;
         let said =
-            "a pin is left out: style.md cannot be read: No such file or directory (os error 2)";
+            "pinned file left out: style.md cannot be read: No such file or directory (os error 2)";
         assert!(
             told.contains(&UiEvent::Warning(said.to_owned())),
             "{told:#?}"
@@ -109,23 +109,23 @@ async fn pins_are_listed_added_and_taken_away() {
         engine.with_tools(std::sync::Arc::new(Vec::new()), safety)
     });
     let mut worker = world.engine.create_root(&workdir, &workdir).await.unwrap();
-    let pinned = "a b.md · 1 byte · sent after the system prompt · /unpin a b.md";
-    let first = format!("pinned: {pinned}");
-    let again = format!("pinned already, read anew: {pinned}");
-    let gone = "no longer sent: a b.md · /pin a b.md";
+    let pinned = "a b.md (1 byte). /unpin a b.md to remove it";
+    let first = format!("Pinned: {pinned}");
+    let again = format!("Already pinned, reloaded: {pinned}");
+    let gone = "Unpinned: a b.md";
     let cases = [
-        ("/pin", "nothing is pinned · /pin PATH"),
+        ("/pin", "No pinned files. /pin PATH to add one"),
         ("/pin a b.md", first.as_str()),
         ("/pin \"./a b.md\"", again.as_str()),
         ("/pin", "a b.md"),
         (
             "/pin -other.md",
-            "⚠ other.md is not pinned · /pin lists what is",
+            "⚠ other.md is not pinned · /pin lists pinned files",
         ),
         ("/pin -a b.md", gone),
         ("/pin a b.md", first.as_str()),
         ("/unpin a b.md", gone),
-        ("/unpin", "⚠ /unpin PATH · /pin lists them"),
+        ("/unpin", "⚠ usage: /unpin PATH · /pin lists them"),
         (
             "/pin nothing",
             "⚠ nothing cannot be read: No such file or directory (os error 2)",
@@ -169,7 +169,7 @@ async fn agents_md_that_links_out_of_the_project_is_left_out_and_said() {
     assert!(!system.contains("private words"), "{system}");
     assert!(!system.contains("foreign words"), "{system}");
     for name in [repository.join("AGENTS.md").to_str().unwrap(), "AGENTS.md"] {
-        let said = format!("a pin is left out: {name} is a link out of the project");
+        let said = format!("pinned file left out: {name} is a link out of the project");
         assert!(
             told.iter()
                 .any(|update| matches!(update, UiEvent::Warning(text) if *text == said)),

@@ -71,10 +71,7 @@ async fn a_search_does_not_find_itself_and_says_what_is_wrong_with_it() {
 
     assert_eq!(first, second);
     assert!(first.starts_with("#4 "), "{first}");
-    assert_eq!(
-        printed(&mut root, "/search nowhere").await,
-        "nothing was found"
-    );
+    assert_eq!(printed(&mut root, "/search nowhere").await, "No match");
     for wrong in ["/search", "/search kind:dream", "/search x agent:nobody"] {
         assert!(line(&mut root, wrong).await.warned, "{wrong}");
     }
@@ -108,5 +105,5 @@ async fn a_model_recalls_what_a_dead_agent_said() {
         outputs[..2],
         ["#scout.4 (assistant, 3 days ago): The treasure lies under the plum tree."; 2]
     );
-    assert_eq!(outputs[2], "no agent is or was called nobody");
+    assert_eq!(outputs[2], "no agent named nobody");
 }

@@ -15,23 +15,20 @@ async fn a_name_is_valid_and_free() {
     let cases = [
         (
             "/name",
-            "⚠ this agent is called parser-2 · /name NAME changes that",
+            "⚠ this agent is named parser-2 · /name NAME to rename it",
         ),
-        (
-            "/name parent",
-            "⚠ no agent is called parent: models call their parent so",
-        ),
+        ("/name parent", "⚠ the name parent is reserved"),
         (
             "/name Fix!",
-            "⚠ Fix! is no name: up to 32 small letters, digits and -, not - first",
+            "⚠ invalid name Fix!: use up to 32 lower-case letters, digits and -, not - first",
         ),
-        ("/name parser", "⚠ another agent is called parser"),
-        ("/name parser-2", "⚠ this agent is called parser-2 already"),
+        ("/name parser", "⚠ the name parser is taken"),
+        ("/name parser-2", "⚠ this agent is already named parser-2"),
         (
             "/name two words",
-            "⚠ /name takes one argument · put quotes around one with spaces",
+            "⚠ /name takes one argument · quote it if it has spaces",
         ),
-        ("/name fix-lexer", "called fix-lexer · was parser-2"),
+        ("/name fix-lexer", "Renamed to fix-lexer (was parser-2)"),
     ];
 
     for (typed, expected) in cases {
@@ -54,20 +51,23 @@ async fn a_directory_is_there_and_stays_through_clear_and_rewind() {
     let world = World::new();
     let mut worker = world.root().await;
     let to_root = format!("/cd {root}");
-    let in_root = format!("in {root} · was {HERE}");
+    let in_root = format!("Directory: {root} (was {HERE})");
     let cases = [
         (
             "/cd",
-            format!("⚠ this agent works in {HERE} · /cd PATH changes that"),
+            format!("⚠ directory: {HERE} · /cd PATH to change it"),
         ),
         (to_root.as_str(), in_root),
-        ("/cd file", format!("⚠ {root}/file is no directory")),
+        ("/cd file", format!("⚠ {root}/file is not a directory")),
         (
             "/cd nowhere",
-            format!("⚠ {root}/nowhere cannot be used: No such file or directory (os error 2)"),
+            format!("⚠ cannot use {root}/nowhere: No such file or directory (os error 2)"),
         ),
-        ("/cd a b", format!("in {root}/a b · was {root}")),
-        ("/cd \"../a b/..\"", format!("in {root} · was {root}/a b")),
+        ("/cd a b", format!("Directory: {root}/a b (was {root})")),
+        (
+            "/cd \"../a b/..\"",
+            format!("Directory: {root} (was {root}/a b)"),
+        ),
     ];
 
     for (typed, expected) in cases {
@@ -89,29 +89,20 @@ async fn tools_are_listed_shown_and_restricted() {
     let mut worker = world.root().await;
     let list = printed(&mut worker, "/tools").await;
     assert!(list.contains("● change"), "{list}");
-    assert!(list.ends_with("the model has all of them"), "{list}");
+    assert!(list.ends_with("all enabled"), "{list}");
     let shown = printed(&mut worker, "/tools look").await;
     assert_eq!(
         shown,
         "look\ndoes as it is told\n{\n  \"type\": \"object\"\n}"
     );
     let cases = [
-        (
-            "/tools loook",
-            "⚠ there is no tool loook · did you mean look?",
-        ),
-        ("/tools only", "⚠ /tools only NAME…: name the tools"),
-        (
-            "/tools only look x",
-            "⚠ there is no tool x · /tools lists them",
-        ),
-        (
-            "/tools a b",
-            "⚠ /tools shows one tool · /tools only NAME… restricts them",
-        ),
+        ("/tools loook", "⚠ no tool loook · did you mean look?"),
+        ("/tools only", "⚠ usage: /tools only NAME…"),
+        ("/tools only look x", "⚠ no tool x · /tools lists them"),
+        ("/tools a b", "⚠ usage: /tools [NAME | only NAME… | all]"),
         (
             "/toolset only look change look",
-            "only change, look · /tools all",
+            "Only change, look. /tools all to enable all",
         ),
     ];
     for (typed, expected) in cases {
@@ -125,7 +116,10 @@ async fn tools_are_listed_shown_and_restricted() {
     assert_eq!(seen(&world, &worker).await.request.tools.len(), 2);
     let all = printed(&mut worker, "/tools all").await;
 
-    assert!(all.starts_with("all ") && all.ends_with(" tools"), "{all}");
+    assert!(
+        all.starts_with("All ") && all.ends_with(" tools enabled"),
+        "{all}"
+    );
     assert_eq!(worker.agent().state.settings().toolset, None);
     survives(&world, worker).await;
 }
@@ -145,30 +139,24 @@ async fn permission_is_shown_and_set_and_rules_are_taken_back() {
     let cases = [
         (
             "/approve",
-            "ask: whatever changes something is asked\n  1  always: bash \"cargo test *\"\n  \
-             2  always: bash \"ls *\"\n/approve -N takes one back",
+            "Mode: ask. Edits and commands need your approval\n  1  always allowed: bash \"cargo test *\"\n  \
+             2  always allowed: bash \"ls *\"\n/approve -N to revoke one",
         ),
-        (
-            "/approve -3",
-            "⚠ nothing stands under 3 · /approve lists them",
-        ),
-        (
-            "/approve -x",
-            "⚠ nothing stands under x · /approve lists them",
-        ),
-        ("/approve -1", "asks again: bash \"cargo test *\""),
+        ("/approve -3", "⚠ no approval 3 · /approve lists them"),
+        ("/approve -x", "⚠ no approval x · /approve lists them"),
+        ("/approve -1", "Revoked: bash \"cargo test *\""),
         (
             "/approve edits",
-            "edits: writes inside the working directory need no question · was ask",
+            "Mode: edits. Edits inside the working directory run without asking",
         ),
         (
             "/approve wild",
-            "⚠ wild is no mode: read, ask, edits or all",
+            "⚠ unknown mode wild: use read, ask, edits or all",
         ),
         (
             "/approve",
-            "edits: writes inside the working directory need no question\n  \
-             1  always: bash \"ls *\"\n/approve -N takes one back",
+            "Mode: edits. Edits inside the working directory run without asking\n  \
+             1  always allowed: bash \"ls *\"\n/approve -N to revoke one",
         ),
     ];
     for (typed, expected) in cases {
@@ -180,11 +168,11 @@ async fn permission_is_shown_and_set_and_rules_are_taken_back() {
     let mut child = world.engine.open(&child).await.unwrap();
     assert_eq!(
         printed(&mut child, "/approve all").await,
-        "⚠ the parent of this agent is in mode edits, and a child has no wider one"
+        "⚠ not allowed: the parent agent is in mode edits"
     );
     assert_eq!(
         printed(&mut child, "/approve read").await,
-        "read: tools only read, the rest is refused · was edits"
+        "Mode: read. Tools can only read"
     );
     drop(child);
     survives(&world, worker).await;
@@ -199,7 +187,7 @@ async fn a_system_prompt_is_shown_and_set() {
     assert_eq!(printed(&mut worker, "/system").await, first);
     assert_eq!(
         printed(&mut worker, "/system \"Be \\\"kind\\\".\"").await,
-        "system prompt set · from the next request on"
+        "System prompt set, from the next request on"
     );
     line(&mut worker, "/system Be brief; it's \"late\".").await;
     line(&mut worker, "/clear").await;
@@ -215,7 +203,7 @@ async fn another_model_is_chosen_and_its_meaning_told() {
     let mut worker = world.root().await;
     assert_eq!(
         printed(&mut worker, "/model").await,
-        "scripted:scripted answers"
+        "model: scripted:scripted"
     );
     assert_eq!(
         printed(&mut worker, "/model first").await,
@@ -229,13 +217,13 @@ async fn another_model_is_chosen_and_its_meaning_told() {
     let (title, meaning) = output.split_once('\n').unwrap();
     assert_eq!(title, "Switched to scripted second");
     assert!(
-        meaning.contains(" tokens are read afresh, about $0.01 · fits (1% of 1.0M)"),
+        meaning.contains(" tokens are sent again (about $0.01). Uses 1% of 1.0M"),
         "{meaning}"
     );
     let twice = printed(&mut worker, "/model a b").await;
     assert_eq!(
         twice,
-        "⚠ /model takes one argument · put quotes around one with spaces"
+        "⚠ /model takes one argument · quote it if it has spaces"
     );
     let choice = worker.agent().state.settings().model.clone().unwrap();
     assert_eq!(choice.model.as_deref(), Some("second"));

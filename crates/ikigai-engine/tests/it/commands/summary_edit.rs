@@ -84,7 +84,7 @@ async fn a_summary_is_edited_before_it_is_used_and_again_later() {
     assert!(shown.ends_with("Mine, better."), "{shown}");
 
     let undone = line(&mut worker, "/compact --undo").await.output;
-    assert!(undone.ends_with(" holds again"), "{undone}");
+    assert!(undone.ends_with(" is used again"), "{undone}");
     assert_eq!(first_text(&request(&world, &worker).await), "Mine.");
     line(&mut worker, "/compact --undo").await;
     assert_eq!(request(&world, &worker).await, before);
@@ -106,7 +106,7 @@ async fn an_empty_text_or_a_failed_editor_changes_nothing_and_says_so() {
         world.provider.will_summarise_as("Of the model.");
         let draft = opened(&mut worker, "/compact --edit").await;
         let output = edited(&mut worker, draft, text).await;
-        let expected = format!("{expected} · the conversation is sent as before");
+        let expected = format!("{expected} · conversation unchanged");
         assert_eq!(output, expected);
         assert_eq!(request(&world, &worker).await, before);
     }
@@ -116,12 +116,9 @@ async fn an_empty_text_or_a_failed_editor_changes_nothing_and_says_so() {
     let cases = [
         (
             Ok(""),
-            "⚠ summary not used: the text is empty · the summary stays as it was",
+            "⚠ summary not used: the text is empty · summary unchanged",
         ),
-        (
-            Err("no"),
-            "⚠ summary not used: no · the summary stays as it was",
-        ),
+        (Err("no"), "⚠ summary not used: no · summary unchanged"),
     ];
     for (text, expected) in cases {
         let draft = opened(&mut worker, "/compact --edit").await;
@@ -147,7 +144,7 @@ async fn an_edited_summary_of_rows_left_behind_is_not_used() {
     let output = edited(&mut worker, draft, Ok("Mine.")).await;
 
     assert!(
-        output.contains("its rows are not in context any more"),
+        output.contains("its events are no longer in context"),
         "{output}"
     );
 }

@@ -93,7 +93,7 @@ async fn commands_and_warnings_are_the_same_after_a_restart() {
     say(&mut worker, "hello").await.unwrap();
 
     let cases = [
-        ("/mark a", "⚑ a · /rewind a"),
+        ("/mark a", "⚑ a · /rewind a to return"),
         (
             "/rewnid 3",
             "⚠ no command /rewnid · did you mean /rewind? · start with a space to send it as text",
@@ -103,7 +103,7 @@ async fn commands_and_warnings_are_the_same_after_a_restart() {
             "⚠ no command /frobnicate · /help lists them · start with a space to send it as text",
         ),
         ("/undo now", "⚠ /undo takes no arguments · /undo"),
-        ("/help \"x", "⚠ there is no closing \" · /help [command]"),
+        ("/help \"x", "⚠ missing closing \" · /help [command]"),
     ];
     for (typed, expected) in cases {
         assert_eq!(printed(&mut worker, typed).await, expected, "{typed}");
@@ -115,6 +115,34 @@ async fn commands_and_warnings_are_the_same_after_a_restart() {
         assert!(shown.contains(&drawn), "{drawn} is not in {shown:#?}");
     }
     survives(&world, worker).await;
+}
+
+/// A command that other programs have exists, or its warning names the way to it here.
+#[tokio::test]
+async fn commands_of_other_programs_lead_somewhere() {
+    let world = World::new();
+    let mut worker = world.root().await;
+
+    for name in ["resume", "quit", "exit", "cost", "agents", "model", "help"] {
+        let typed = format!("/{name}");
+        assert!(matches!(parse(&typed), Line::Command(..)), "{name}");
+    }
+    for (typed, instead) in [
+        ("/new", "/clear"),
+        ("/status", "/context"),
+        ("/init", "AGENTS.md"),
+        ("/diff", "!git diff"),
+        ("/review", "git diff"),
+        ("/config", "ikigai config"),
+        ("/permissions", "/approve"),
+        ("/mcp", "docs/tools.md"),
+    ] {
+        let output = printed(&mut worker, typed).await;
+
+        let head = format!("⚠ no command {typed} · ");
+        assert!(output.starts_with(&head), "{output}");
+        assert!(output.contains(instead), "{output}");
+    }
 }
 
 /// Commands that need a screen are refused without one.
@@ -133,7 +161,7 @@ async fn what_only_a_screen_can_do_is_refused_without_one() {
     ] {
         let came = line(&mut worker, typed).await;
         let name = typed.split(' ').next().unwrap();
-        let needs = format!("⚠ {name} needs a screen · `ikigai` without `run` shows one");
+        let needs = format!("⚠ {name} needs a screen · start `ikigai` without `run`");
         assert_eq!(came.output, needs);
         assert_eq!(came.next, None, "{typed}");
     }
@@ -184,7 +212,10 @@ async fn a_command_is_stored_with_its_arguments_its_echo_and_its_output() {
         .collect();
     let mark = json!({"command": "mark", "args": "\"a \\ b\"", "echo": "/mark  \"a \\ b\""});
     let quit = json!({"command": "quit", "echo": "/exit"});
-    assert_eq!(stored, [("⚑ a \\ b · /rewind a \\ b", mark), ("", quit)]);
+    assert_eq!(
+        stored,
+        [("⚑ a \\ b · /rewind a \\ b to return", mark), ("", quit)]
+    );
     survives(&world, worker).await;
 }
 
@@ -200,11 +231,11 @@ async fn a_command_row_is_shown_as_echo_and_output() {
 
     let expected = Shown::Command {
         echo: "/mark a".to_owned(),
-        output: "⚑ a · /rewind a".to_owned(),
+        output: "⚑ a · /rewind a to return".to_owned(),
         severity: Severity::Info,
     };
     assert_eq!(*drawn, expected);
-    assert_eq!(drawn.to_string(), "/mark a\n\n⚑ a · /rewind a");
+    assert_eq!(drawn.to_string(), "/mark a\n\n⚑ a · /rewind a to return");
     // The row with the starting settings has no echo.
     let seen = seen(&world, &worker).await.scrollback;
     assert_eq!(seen.len(), 3, "{seen:#?}");

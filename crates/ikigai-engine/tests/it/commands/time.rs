@@ -29,13 +29,13 @@ async fn rewind_to_user_message_returns_its_text() {
 
     assert_eq!(
         came.output,
-        "↶ back before #6 \"two\" · 2 turns folded · /redo"
+        "↶ rewound to before \"two\": 2 turns hidden. /redo to reverse"
     );
     assert_eq!(came.next, Some(Next::Input("two".to_owned())));
     assert_eq!(texts(&world, &worker).await, ["one", "one!"]);
 
     let came = line(&mut worker, "/rewind #4").await;
-    assert_eq!(came.output, "↶ back to #4 · /redo");
+    assert_eq!(came.output, "↶ rewound to #4. /redo to reverse");
     assert_eq!(came.next, None);
     survives(&world, worker).await;
 }
@@ -47,33 +47,30 @@ async fn rewinds_that_cannot_be_done_warn_and_leave_no_rewind_row() {
     let cases = [
         (
             "/rewind",
-            "⚠ there is no mark · /mark makes one, /rewind #id goes to a row",
+            "⚠ no mark yet · /mark sets one, /rewind #ID goes to an event",
         ),
         (
             "/rewind nowhere",
-            "⚠ no mark is called nowhere · /rewind #id goes to a row",
+            "⚠ no mark nowhere · /rewind #ID goes to an event",
         ),
         (
             "/rewind #99",
-            "⚠ this agent has no row #99 · /history lists them",
+            "⚠ no event #99 in this agent · /history lists them",
         ),
         (
             "/rewind #0",
-            "⚠ this agent has no row #0 · /history lists them",
+            "⚠ no event #0 in this agent · /history lists them",
         ),
         (
             "/rewind #x",
-            "⚠ #x is no row: #12, or #name.12 of an ancestor",
+            "⚠ invalid event #x: use #12, or #name.12 of an ancestor",
         ),
         (
             "/rewind #nobody.3",
-            "⚠ this agent has no row #nobody.3 · /history lists them",
+            "⚠ no event #nobody.3 in this agent · /history lists them",
         ),
-        ("/redo", "⚠ there is nothing to redo"),
-        (
-            "/mark #3",
-            "⚠ a label cannot begin with #: that names a row",
-        ),
+        ("/redo", "⚠ nothing to redo"),
+        ("/mark #3", "⚠ a label cannot begin with #"),
     ];
 
     for (typed, expected) in cases {
@@ -93,20 +90,20 @@ async fn undo_goes_back_turn_by_turn_and_redo_forward_again() {
     for (typed, output, left) in [
         (
             "/undo",
-            "↶ back before #9 \"three\" · 1 turn folded · /redo",
+            "↶ rewound to before \"three\": 1 turn hidden. /redo to reverse",
             4,
         ),
         (
             "/undo",
-            "↶ back before #6 \"two\" · 1 turn folded · /redo",
+            "↶ rewound to before \"two\": 1 turn hidden. /redo to reverse",
             2,
         ),
-        ("/redo", "↷ forward to #13 · 1 turn back · /undo", 4),
-        ("/redo", "↷ forward to #11 · 1 turn back · /undo", 6),
-        ("/redo", "⚠ there is nothing to redo", 6),
+        ("/redo", "↷ redone: 1 turn restored", 4),
+        ("/redo", "↷ redone: 1 turn restored", 6),
+        ("/redo", "⚠ nothing to redo", 6),
         (
             "/undo",
-            "↶ back before #9 \"three\" · 1 turn folded · /redo",
+            "↶ rewound to before \"three\": 1 turn hidden. /redo to reverse",
             4,
         ),
     ] {
@@ -126,12 +123,15 @@ async fn a_mark_is_come_back_to_as_often_as_wanted() {
         world.provider.will_say(turn);
         say(&mut worker, turn).await.unwrap();
         let to_newest = printed(&mut worker, "/rewind").await;
-        assert_eq!(to_newest, "↶ back to ⚑ #5 · 1 turn folded · /redo");
+        assert_eq!(
+            to_newest,
+            "↶ rewound to ⚑ #5: 1 turn hidden. /redo to reverse"
+        );
     }
 
     let to_label = printed(&mut worker, "/rewind \"first try\"").await;
 
-    assert_eq!(to_label, "↶ back to ⚑ first try #3 · /redo");
+    assert_eq!(to_label, "↶ rewound to ⚑ first try #3. /redo to reverse");
     assert_eq!(worker.agent().state.marks().count(), 1);
     survives(&world, worker).await;
 }
@@ -142,14 +142,17 @@ async fn a_new_page_is_taken_back_like_a_turn() {
     let before = texts(&world, &worker).await;
 
     let cleared = printed(&mut worker, "/clear").await;
-    assert_eq!(cleared, "new page · settings and pins stay · /undo");
+    assert_eq!(
+        cleared,
+        "Cleared. Settings and pinned files kept. /undo to restore"
+    );
     let page = seen(&world, &worker).await;
     assert_eq!(page.request.messages.len(), 0);
     assert_eq!(page.scrollback[0], "── cleared ──");
     assert!(page.request.system.is_some());
     let undone = printed(&mut worker, "/undo").await;
 
-    assert_eq!(undone, "↶ back to the page before · 3 turns back · /redo");
+    assert_eq!(undone, "↶ undid /clear: 3 turns restored. /redo to reverse");
     assert_eq!(texts(&world, &worker).await, before);
     survives(&world, worker).await;
 }
@@ -159,17 +162,14 @@ async fn there_is_nothing_to_undo_where_nothing_was_said() {
     let world = World::new();
     let mut worker = world.root().await;
 
-    assert_eq!(
-        printed(&mut worker, "/undo").await,
-        "⚠ there is nothing to undo"
-    );
+    assert_eq!(printed(&mut worker, "/undo").await, "⚠ nothing to undo");
     assert_eq!(
         printed(&mut worker, "/retry").await,
-        "⚠ there is no turn to repeat"
+        "⚠ no message to send again"
     );
     assert_eq!(
         printed(&mut worker, "/resume").await,
-        "⚠ there is no stopped turn to go on with"
+        "⚠ no interrupted turn to resume"
     );
     survives(&world, worker).await;
 }
@@ -193,11 +193,11 @@ async fn rewind_names_unrestored_files_to_user_and_model() {
 
     let undone = printed(&mut worker, "/undo").await;
 
-    let named = "a.txt +2 −0 and whatever bash did";
+    let named = "a.txt +2 −0 (plus changes made by shell commands)";
     assert_eq!(
         undone,
         format!(
-            "↶ back before #4 \"write\" · 1 turn folded · files changed since and NOT restored: {named} · /redo"
+            "↶ rewound to before \"write\": 1 turn hidden. Files keep their changes: {named}. /redo to reverse"
         )
     );
     let rows = world.rows(worker.agent().state.agent()).await;
@@ -239,7 +239,7 @@ async fn retry_sends_the_last_message_again_and_redo_brings_the_first_answer_bac
 
     assert_eq!(
         output,
-        "↻ #9 \"three\" again · /redo brings the other answer back"
+        "↻ retrying \"three\". /redo restores the previous answer"
     );
     let said = texts(&world, &worker).await;
     assert_eq!(said[4..], ["three", "another"]);
@@ -269,27 +269,27 @@ async fn row_ids_name_own_and_ancestor_rows() {
     let cases = [
         (
             "/rewind #2".to_owned(),
-            "↶ back before #2 \"four\" · 1 turn folded · /redo",
+            "↶ rewound to before \"four\": 1 turn hidden. /redo to reverse",
         ),
         (
             "/rewind #parser.6".to_owned(),
-            "↶ back before #parser.6 \"two\" · 2 turns folded · /redo",
+            "↶ rewound to before \"two\": 2 turns hidden. /redo to reverse",
         ),
         (
             format!("/rewind #{}.4", &id[..6]),
-            "↶ back to #parser.4 · /redo",
+            "↶ rewound to #parser.4. /redo to reverse",
         ),
         (
             format!("/rewind #{id}.3"),
-            "↶ back before #parser.3 \"one\" · 1 turn folded · /redo",
+            "↶ rewound to before \"one\": 1 turn hidden. /redo to reverse",
         ),
         (
             "/rewind #parser.99".to_owned(),
-            "⚠ this agent has no row #parser.99 · /history lists them",
+            "⚠ no event #parser.99 in this agent · /history lists them",
         ),
         (
             "/rewind #parser-2.1".to_owned(),
-            "⚠ this agent has no row #parser-2.1 · /history lists them",
+            "⚠ no event #parser-2.1 in this agent · /history lists them",
         ),
     ];
     for (typed, expected) in cases {
@@ -314,11 +314,11 @@ async fn history_shows_what_is_remembered_and_what_is_not() {
          ┊ #10   ● three!\n\
          ┊ #11   10 tokens in, 2 out\n  \
          #12   ↶ rewound to #8\n  \
-         #13   /undo ↶ back before #9 \"three\" · 1 turn folded · /redo"
+         #13   /undo ↶ rewound to before \"three\": 1 turn hidden. /redo to reverse"
     );
     assert_eq!(
         printed(&mut worker, "/history x").await,
-        "⚠ x is no number from 1 to 1000"
+        "⚠ x is not a number from 1 to 1000"
     );
     survives(&world, worker).await;
 }
@@ -336,21 +336,21 @@ async fn files_of_turns_that_come_back_are_not_named() {
         world.provider.will_say("done");
         say(&mut worker, name).await.unwrap();
     }
-    let not_restored = " · files changed since and NOT restored: ";
+    let not_restored = ". Files keep their changes: ";
 
     let one = printed(&mut worker, "/undo").await;
     let two = printed(&mut worker, "/undo").await;
     let forward = printed(&mut worker, "/redo").await;
 
     assert!(
-        one.contains(&format!("{not_restored}b.txt +1 −0 · /redo")),
+        one.contains(&format!("{not_restored}b.txt +1 −0. /redo")),
         "{one}"
     );
     assert!(
-        two.contains(&format!("{not_restored}a.txt +1 −0, b.txt · /redo")),
+        two.contains(&format!("{not_restored}a.txt +1 −0, b.txt. /redo")),
         "{two}"
     );
-    assert!(!forward.contains("restored"), "{forward}");
+    assert!(!forward.contains("changes"), "{forward}");
     world.provider.will_say("I see");
     say(&mut worker, "go on").await.unwrap();
     let said = texts(&world, &worker).await;
@@ -373,5 +373,5 @@ async fn undo_returns_all_that_was_said_at_once() {
 
     let all = "first\nsecond\nthird".to_owned();
     assert_eq!(undone.next, Some(Next::Input(all)));
-    assert!(undone.output.contains("1 turn folded"), "{}", undone.output);
+    assert!(undone.output.contains("1 turn hidden"), "{}", undone.output);
 }

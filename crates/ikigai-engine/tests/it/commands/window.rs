@@ -86,13 +86,13 @@ async fn context_is_shown_as_a_bar_and_a_table() {
     let shown = printed(&mut worker, "/context").await;
 
     let expected = "\
-████████████████████████████████████████ 100% of 1.0k
+████████████████████████████████████████ 104% of 1.0k
 system           3
 pins             0
-tools          707  recall 227 · fork 182 · wait 144 …
-summary         54  replaces 10 earlier turns · /context undo
-verbatim       110  10 messages of yours word for word
-messages       130  3 turns · #38 \"question 10\" 47 · #42 \"question 11\" 47 …
+tools          782  recall 227 · fork 182 · wait 179 …
+summary         54  replaces 11 earlier turns · /context undo
+verbatim       121  11 of your messages word for word
+messages        83  2 turns · #46 \"question 11\" 47 · #44 \"…\" 36
 outputs          0
 free             0
 window        1.0M  from the table of models or the configuration";
@@ -120,7 +120,7 @@ async fn cuts_are_taken_back_one_by_one() {
     let back = seen(&world, &worker).await.request;
     assert!(back.messages.starts_with(&whole.messages));
     let none = line(&mut worker, "/context undo").await;
-    assert_eq!(none.output, "⚠ nothing was cut off or summarised");
+    assert_eq!(none.output, "⚠ no cut or summary to undo");
     talk(&world, &mut worker, 1).await;
     let again = seen(&world, &worker).await.request;
     assert!(again.messages.len() < back.messages.len());
@@ -134,28 +134,25 @@ async fn the_size_of_requests_is_set_and_taken_off() {
     printed(&mut worker, "/system Be brief.").await;
     talk(&world, &mut worker, 3).await;
     let cases = [
-        ("/context budget", "⚠ /context [undo | budget N]"),
+        ("/context budget", "⚠ usage: /context [undo | budget N]"),
         (
             "/context budget many",
-            "⚠ `many` is no number of tokens · /context budget 100k or /context budget off",
+            "⚠ invalid number of tokens `many` · /context budget 100k or /context budget off",
         ),
-        ("/context budget 100k", "requests have at most 100k tokens"),
+        ("/context budget 100k", "Limit set to 100k tokens"),
         (
             "/context budget 2M",
-            "requests have at most 2.0M tokens · this model takes 1.0M",
+            "Limit set to 2.0M tokens, more than the 1.0M of this model",
         ),
         (
-            "/context budget 780",
-            "requests have at most 780 tokens · the next turn cuts off the oldest ones",
+            "/context budget 860",
+            "Limit set to 860 tokens. The next turn leaves out the oldest ones",
         ),
         (
-            "/context budget 710",
-            "requests have at most 710 tokens · ⚠ system prompt, pins and tools alone have 710",
+            "/context budget 785",
+            "Limit set to 785 tokens, but system prompt, pins and tools already need 785",
         ),
-        (
-            "/context budget off",
-            "requests may be as large as the configuration and the model allow",
-        ),
+        ("/context budget off", "Limit removed"),
     ];
 
     for (typed, expected) in cases {

@@ -269,5 +269,5 @@ async fn settlement_ends_cookie_processes() {
     );
     let restart = Restart::on(&ground, Scenario::Call, &told).await;
     let said = results(&restart)[0].output.clone().unwrap();
-    assert!(said.contains("No process of it was left"), "{said}");
+    assert!(said.contains("No process was left"), "{said}");
 }
