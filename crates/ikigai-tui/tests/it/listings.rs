@@ -141,18 +141,18 @@ async fn conversation(stage: &mut Stage) -> String {
 async fn command_row_rendering() {
     let place = tempfile::tempdir().unwrap();
     let (mut stage, _) = Stage::with_faults(Some(place.path())).await;
-    stage.line("/mark a").await;
-    stage.sees("⚑ a · /rewind a").await;
+    stage.line("/name reader").await;
+    stage.sees("Renamed to reader (was parser)").await;
     let live = rows_of_command(&mut stage);
     let (mut stage, _) = stage.killed(place.path()).await;
-    stage.sees("⚑ a · /rewind a").await;
+    stage.sees("Renamed to reader (was parser)").await;
     let replayed = rows_of_command(&mut stage);
 
     let dim = |text: &str| vec![(text.to_owned(), true)];
     let expected = [
-        dim("/mark a"),
+        dim("/name reader"),
         Vec::new(),
-        dim("⚑ a · /rewind a"),
+        dim("Renamed to reader (was parser)"),
         Vec::new(),
     ];
     assert_eq!(live, expected);
@@ -163,7 +163,7 @@ async fn command_row_rendering() {
 
 /// Returns four rows from the echo on: texts of one style, and whether they are dim.
 fn rows_of_command(stage: &mut Stage) -> Vec<Vec<(String, bool)>> {
-    let first = stage.row_with("/mark a");
+    let first = stage.row_with("/name reader");
     let grid = stage.grid();
     let spans = |row| {
         let runs = grid.spans(row, Theme::Mono).into_iter();
