@@ -74,6 +74,7 @@ pub(super) const KILL: Command = Command {
     help: "end an agent and its children; not a root",
     takes: Takes::Words,
     completes: &[Completes::Agents],
+    reports: Some(ikigai_core::Kind::AgentKilled),
     ..Command::new("kill", Group::Agents, |ctx, typed| {
         Box::pin(kill(ctx, typed))
     })

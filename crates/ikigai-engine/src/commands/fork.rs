@@ -38,6 +38,7 @@ pub(super) const FORK: Command = Command {
         CommandOption::Value("--name"),
         CommandOption::Value("--at"),
     ],
+    reports: Some(ikigai_core::Kind::Fork),
     ..Command::new("fork", Group::Agents, |ctx, typed| {
         Box::pin(fork(ctx, typed))
     })

@@ -130,6 +130,8 @@ pub struct Command {
     pub during: During,
     /// Presentation of the output on a screen.
     pub shows: Shows,
+    /// Kind of the events that its output reports: a screen shows both as one.
+    pub reports: Option<ikigai_core::Kind>,
     /// Computes the reply.
     pub(crate) handler: Handler,
 }
@@ -263,6 +265,7 @@ impl Command {
             completes: &[],
             during: During::AtOnce,
             shows: Shows::Output,
+            reports: None,
             handler,
         }
     }

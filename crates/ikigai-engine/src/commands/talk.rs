@@ -18,6 +18,7 @@ const ALL: &str = "all";
 pub(super) const RETRY: Command = Command {
     help: "resend your last message, dropping its answer",
     during: During::Interrupts,
+    reports: Some(ikigai_core::Kind::Rewind),
     ..Command::new("retry", Group::Talk, |ctx, _| Box::pin(retry(ctx)))
 };
 

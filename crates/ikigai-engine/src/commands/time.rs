@@ -24,6 +24,7 @@ pub(super) const MARK: Command = Command {
     ],
     takes: Takes::WordsThenText(0),
     completes: &[Completes::Nothing],
+    reports: Some(ikigai_core::Kind::Mark),
     ..Command::new("mark", Group::Time, |_, typed| {
         Box::pin(async move { mark(typed) })
     })
@@ -47,6 +48,7 @@ pub(super) const REWIND: Command = Command {
     takes: Takes::WordsThenText(0),
     completes: &[Completes::Marks],
     during: During::Interrupts,
+    reports: Some(ikigai_core::Kind::Rewind),
     ..Command::new("rewind", Group::Time, |ctx, typed| {
         Box::pin(rewind(ctx, typed))
     })
@@ -55,18 +57,21 @@ pub(super) const REWIND: Command = Command {
 pub(super) const UNDO: Command = Command {
     help: "take back your last message (text returns to the input)",
     during: During::Interrupts,
+    reports: Some(ikigai_core::Kind::Rewind),
     ..Command::new("undo", Group::Talk, |ctx, _| Box::pin(undo(ctx)))
 };
 
 pub(super) const REDO: Command = Command {
     help: "redo what /undo, /rewind or /retry took back",
     during: During::Interrupts,
+    reports: Some(ikigai_core::Kind::Rewind),
     ..Command::new("redo", Group::Talk, |ctx, _| Box::pin(redo(ctx)))
 };
 
 pub(super) const CLEAR: Command = Command {
     help: "start with an empty context; settings and pinned files stay",
     during: During::Interrupts,
+    reports: Some(ikigai_core::Kind::Clear),
     ..Command::new("clear", Group::Time, |ctx, _| {
         Box::pin(async move { Ok(clear(ctx)) })
     })

@@ -33,13 +33,11 @@ pub(super) fn add_report<'e>(
     let Line::Command(typed, _) = parse(&echo) else {
         return false;
     };
-    let (kind, count) = match typed.name {
-        "mark" => (Kind::Mark, 1),
-        "rewind" | "undo" | "redo" | "retry" => (Kind::Rewind, 1),
-        "kill" => (Kind::AgentKilled, 1),
-        "fork" => (Kind::Fork, output.matches(CHILD).count()),
-        "clear" => return is_cleared(before),
-        _ => return false,
+    let (kind, count) = match typed.reports {
+        Some(Kind::Clear) => return is_cleared(before),
+        Some(Kind::Fork) => (Kind::Fork, output.matches(CHILD).count()),
+        Some(kind) => (kind, 1),
+        None => return false,
     };
     let events: Vec<_> = before.take(count).collect();
     let is_own = events.len() == count && events.iter().all(|event| event.kind() == Some(kind));
