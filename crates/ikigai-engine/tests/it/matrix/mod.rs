@@ -259,10 +259,7 @@ async fn settlement_ends_cookie_processes() {
 
     assert_eq!(left, 2, "one in the call's session and one outside");
     let said = results(&restart)[0].output.clone().unwrap();
-    assert!(
-        said.contains("2 processes were still running"),
-        "{said}"
-    );
+    assert!(said.contains("2 processes were still running"), "{said}");
     let (ground, told) = live(
         Scenario::Call,
         &[Life::until(AgentJob::Say, CrashPoint::BeforeResultStored)],
