@@ -248,9 +248,19 @@ fn play(mut stream: TcpStream, script: Script, shared: &ServerState) -> io::Resu
     if let Some(request) = read_request(&mut stream)? {
         held(&shared.received).push(request);
     }
+    let awaits_close = script.0.iter().any(|act| matches!(act, Act::AwaitClose));
+    // A reset counts as a close; only a client that stays does not.
+    let stays = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
     for act in script.0 {
         match act {
-            Act::Send(bytes) => stream.write_all(&bytes)?,
+            Act::Send(bytes) => {
+                let sent = stream.write_all(&bytes);
+                // The client may close before all of it is sent.
+                if awaits_close && sent.as_ref().is_err_and(|error| !stays(error)) {
+                    let _ = shared.closed.send(());
+                }
+                sent?;
+            }
             Act::AwaitGo => {
                 held(&shared.go)
                     .recv_timeout(PATIENCE)
@@ -258,8 +268,6 @@ fn play(mut stream: TcpStream, script: Script, shared: &ServerState) -> io::Resu
             }
             Act::AwaitClose => {
                 let ended = stream.read_to_end(&mut Vec::new());
-                // A reset counts as a close; only a client that stays does not.
-                let stays = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
                 if !ended.is_err_and(|error| stays(&error)) {
                     let _ = shared.closed.send(());
                 }
