@@ -88,7 +88,7 @@ fn endless_text_ends_at_the_limit_of_the_model() {
 }
 
 #[test]
-fn six_turns_on_the_screen_use_one_connection() {
+fn six_turns_on_the_screen_share_connections() {
     let newcomer = Newcomer::new();
     let stream = EventStream {
         events: events(&["an ", "answer"]),
@@ -108,7 +108,8 @@ fn six_turns_on_the_screen_use_one_connection() {
         });
     }
 
-    assert_eq!(server.connections(), 1);
+    // The lookup of the model's window can run beside the first turn.
+    assert!(server.connections() <= 2, "{}", server.connections());
 }
 
 /// An answer that counts 1,000 tokens of input.
