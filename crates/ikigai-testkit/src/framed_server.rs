@@ -33,8 +33,9 @@ pub struct EventStream {
     pub interval: Duration,
 }
 
-/// A server that answers every request with the same events.
+/// A server that answers every POST request with the same events, and any other with 404.
 ///
+/// A lookup of the model's window is no POST: its answer must not count as the one measured.
 /// Its threads end with the process; connections are kept alive.
 #[derive(Debug)]
 pub struct FramedServer {

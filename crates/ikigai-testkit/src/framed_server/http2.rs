@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use h2::SendStream;
-use http::Response;
+use http::{Method, Response, StatusCode};
 use tokio::net::{TcpListener as AsyncListener, TcpStream};
 use tokio::time::sleep;
 use tokio_rustls::TlsAcceptor;
@@ -48,6 +48,11 @@ async fn serve(stream: TcpStream, tls: TlsAcceptor, shared: Arc<FramedState>) ->
     let mut connection = h2::server::handshake(tls.accept(stream).await?).await?;
     while let Some(request) = connection.accept().await {
         let (request, mut respond) = request?;
+        if request.method() != Method::POST {
+            let not_found = Response::builder().status(StatusCode::NOT_FOUND).body(())?;
+            respond.send_response(not_found, true)?;
+            continue;
+        }
         let mut body = request.into_body();
         let head = Response::builder()
             .header("content-type", "text/event-stream")
@@ -64,6 +69,15 @@ async fn serve(stream: TcpStream, tls: TlsAcceptor, shared: Arc<FramedState>) ->
 }
 
 async fn send(mut stream: SendStream<Bytes>, shared: &FramedState) -> StreamEnd {
+    let sent = send_events(&mut stream, shared).await;
+    // A client may hang up at the terminal event, before the last one is sent.
+    shared.report_sent();
+    sent?;
+    stream.send_data(Bytes::new(), true)?;
+    Ok(())
+}
+
+async fn send_events(stream: &mut SendStream<Bytes>, shared: &FramedState) -> StreamEnd {
     let begun = Instant::now();
     for (index, event) in shared.stream.events.iter().enumerate() {
         let left = shared.stream.left_until(index, begun);
@@ -72,7 +86,5 @@ async fn send(mut stream: SendStream<Bytes>, shared: &FramedState) -> StreamEnd 
         }
         stream.send_data(Bytes::copy_from_slice(event.as_bytes()), false)?;
     }
-    shared.report_sent();
-    stream.send_data(Bytes::new(), true)?;
     Ok(())
 }
