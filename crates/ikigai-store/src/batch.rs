@@ -5,7 +5,9 @@ use ikigai_core::{AgentId, Epoch, Micros, NewRow, Row, RowRef, Seq, SessionId};
 use tokio::sync::oneshot;
 
 use crate::error::CommitError;
-use crate::records::{BlobHash, EffectClass, MailId, RunId, Snapshot, Status};
+use crate::records::{
+    BlobHash, EffectClass, MailId, MailOrigin, MailTopic, RunId, Snapshot, Status,
+};
 
 /// Rows and effects that become true at one moment.
 #[derive(Clone, Debug, Default)]
@@ -119,11 +121,15 @@ pub enum DraftEffect {
 /// A change of the mail table. All but sending are refused unless the mail is queued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MailEffect {
-    /// Sends mail, without a sender from the user; refused if the receiver is not running.
+    /// Sends mail; refused if the receiver is not running.
+    ///
+    /// Mail of an agent, and only that, names its sender.
     Send {
         mail: MailId,
         to: AgentId,
+        origin: MailOrigin,
         from: Option<AgentId>,
+        about: MailTopic,
         text: String,
         at: Micros,
     },

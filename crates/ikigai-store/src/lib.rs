@@ -39,8 +39,9 @@ pub use history::{Agent, AgentError};
 pub use log::{Admin, BoxFuture, Log, ReadFuture, ReadLog};
 pub use postgres::PostgresStore;
 pub use records::{
-    AgentRecord, Ancestry, BlobHash, DraftRecord, EffectClass, Head, MailId, MailRecord, MailState,
-    ProcessRecord, Pulse, RestorePoint, RunId, RunRecord, SessionRecord, Snapshot, Status,
+    AgentRecord, Ancestry, BlobHash, DraftRecord, EffectClass, Head, MailId, MailOrigin,
+    MailRecord, MailState, MailTopic, ProcessRecord, Pulse, RestorePoint, RunId, RunRecord,
+    SessionRecord, Snapshot, Status,
 };
 pub use search::{Hit, SearchCursor, SearchPage, SearchQuery, SortOrder};
 pub use server_report::ServerReport;

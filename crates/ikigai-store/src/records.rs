@@ -35,6 +35,31 @@ stored_words! {
     }
 }
 
+stored_words! {
+    /// Kind of sender of mail.
+    MailOrigin {
+        /// The user.
+        User = "user",
+        /// Another agent.
+        Agent = "agent",
+        /// A background process of the receiver.
+        Process = "process",
+    }
+}
+stored_words! {
+    /// Topic of mail.
+    MailTopic {
+        /// Information.
+        Message = "message",
+        /// The sender waits for an answer.
+        Question = "question",
+        /// The last answer of a child.
+        Report = "report",
+        /// The turn of a child failed.
+        Failed = "failed",
+    }
+}
+
 /// Id of a mail, drawn by the sender, so that sending twice is detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MailId(pub u128);
@@ -213,8 +238,12 @@ pub struct MailRecord {
     pub id: MailId,
     /// Receiver.
     pub to: AgentId,
-    /// Sender; `None` is the user.
+    /// Kind of sender.
+    pub origin: MailOrigin,
+    /// Sending agent.
     pub from: Option<AgentId>,
+    /// Its topic.
+    pub about: MailTopic,
     /// Its text.
     pub text: String,
     /// Its state.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use ikigai_store::{AgentEffect, AgentRecord, Effect, MailEffect, Status};
+use ikigai_store::{AgentEffect, AgentRecord, Effect, MailEffect, MailOrigin, MailTopic, Status};
 
 use super::actions::CommandAction;
 use super::reply::Then;
@@ -137,7 +137,9 @@ async fn send(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trou
     let effect = Effect::Mail(MailEffect::Send {
         mail: draw_mail(&*ctx.engine().environment),
         to: to.id,
+        origin: MailOrigin::User,
         from: None,
+        about: MailTopic::Message,
         text: text.to_owned(),
         at: ctx.engine().environment.now(),
     });
@@ -273,7 +275,8 @@ async fn mail(ctx: &mut CommandContext<'_>) -> Result<Reply, Trouble> {
     let mut output = String::new();
     for mail in mail {
         let sender = match mail.from {
-            None => "you".to_owned(),
+            None if mail.origin == MailOrigin::User => "you".to_owned(),
+            None => mail.origin.word().to_owned(),
             Some(from) => {
                 let agent = ctx.engine().store.agent(from).await?;
                 agent.map_or_else(|| from.to_string(), |agent| agent.name)

@@ -1,10 +1,12 @@
 //! Mail: durable, first in first out, delivered by the row that shows it.
 
 use ikigai_core::data::{UserData, UserOrigin, Verdict};
+use ikigai_core::environment_block::framed;
 use ikigai_core::{Event, Row};
-use ikigai_store::{AgentRecord, CommitError, Effect, MailEffect, MailId, MailRecord, Status};
+use ikigai_store::{
+    AgentRecord, CommitError, Effect, MailEffect, MailId, MailOrigin, MailRecord, MailTopic, Status,
+};
 
-use super::mail_topic::{MailTopic, framed_mail};
 use super::{Deal, Dealt, Family, done};
 use crate::EngineError;
 use crate::agent_tools::SendArguments;
@@ -15,6 +17,30 @@ use crate::ledger::{CommitPlan, Ledger, read_held};
 
 /// Size limit of mail; longer texts belong in a file.
 pub(crate) const MOST_MAIL_BYTES: usize = 64 * 1024;
+
+/// Last answer of a child, or the failure of its turn, for its parent.
+pub(crate) struct ChildReport {
+    text: String,
+    about: MailTopic,
+}
+
+impl ChildReport {
+    /// Makes the report of a finished turn.
+    pub(crate) fn of_answer(text: String) -> Self {
+        Self {
+            text,
+            about: MailTopic::Report,
+        }
+    }
+
+    /// Makes the report of a failed turn.
+    pub(crate) fn of_failure(reason: &str) -> Self {
+        Self {
+            text: format!("I could not finish: {reason}"),
+            about: MailTopic::Failed,
+        }
+    }
+}
 
 /// Fails if a text cannot be sent to an agent.
 pub(crate) fn check_mail(to: &AgentRecord, text: &str) -> Result<(), EngineError> {
@@ -39,13 +65,16 @@ impl Ledger {
         &self,
         to: &AgentRecord,
         text: &str,
+        about: MailTopic,
     ) -> Result<(MailId, Effect), EngineError> {
         check_mail(to, text)?;
         let mail = draw_mail(&*self.engine.environment);
         let send = Effect::Mail(MailEffect::Send {
             mail,
             to: to.id,
+            origin: MailOrigin::Agent,
             from: Some(self.agent.state.agent()),
+            about,
             text: text.to_owned(),
             at: self.engine.environment.now(),
         });
@@ -57,11 +86,11 @@ impl Ledger {
         &mut self,
         events: Vec<Event>,
         with: Vec<Effect>,
-        report: Option<&str>,
+        report: Option<&ChildReport>,
         front: &mut FrontEnd<'_>,
     ) -> Result<Vec<Row>, EngineError> {
         let report = match report {
-            Some(text) => read_held!(front, self.report(text)),
+            Some(report) => read_held!(front, self.report(report)),
             None => None,
         };
         if let Some(report) = report {
@@ -79,7 +108,7 @@ impl Ledger {
 
     /// Builds the effect that mails this agent's last answer to its parent. None unless the
     /// parent's model forked it and the parent lives.
-    pub(crate) async fn report(&self, text: &str) -> Result<Option<Effect>, EngineError> {
+    pub(crate) async fn report(&self, report: &ChildReport) -> Result<Option<Effect>, EngineError> {
         let fork = self.agent.state.fork();
         let parent = fork.and_then(|fork| fork.parent_uuid.filter(|_| fork.call.is_some()));
         let Some(parent) = parent else {
@@ -88,8 +117,9 @@ impl Ledger {
         let Some(parent) = self.engine.store.agent(parent).await? else {
             return Ok(None);
         };
-        let text = shortened(text);
-        Ok(self.mail_to(&parent, &text).ok().map(|(_, send)| send))
+        let text = shortened(&report.text);
+        let sent = self.mail_to(&parent, &text, report.about);
+        Ok(sent.ok().map(|(_, send)| send))
     }
 }
 
@@ -105,7 +135,12 @@ impl Family<'_> {
             Ok(to) => to,
             Err(reason) => return Ok(Err(reason)),
         };
-        let send = match self.ledger.mail_to(&to, &arguments.message) {
+        let about = if arguments.question {
+            MailTopic::Question
+        } else {
+            MailTopic::Message
+        };
+        let send = match self.ledger.mail_to(&to, &arguments.message, about) {
             Ok((_, send)) => send,
             Err(error) => return Ok(Err(error.to_string())),
         };
@@ -147,19 +182,26 @@ fn shortened(text: &str) -> String {
 }
 
 /// Builds the row of mail at the beginning of a turn; the name of its sender may be unknown.
-pub(crate) fn shown_mail(mail: &MailRecord, sender: Option<&str>, topic: MailTopic) -> Event {
-    let Some(from) = mail.from else {
-        return Event::user(&mail.text);
+pub(crate) fn shown_mail(mail: &MailRecord, sender: Option<&str>) -> Event {
+    let sender = match (sender, mail.from) {
+        (Some(name), _) => name.to_owned(),
+        (None, Some(from)) => from.to_string(),
+        (None, None) => mail.origin.word().to_owned(),
     };
-    let sender = sender.map_or_else(|| from.to_string(), str::to_owned);
     let data = UserData {
         origin: Some(UserOrigin::Mail),
         typed: Some(format!("✉ {sender}: {}", mail.text)),
-        from: Some(from),
+        from: mail.from,
         ..UserData::default()
     };
     Event::User {
-        text: framed_mail(&sender, topic, &mail.text),
+        text: framed_mail(&sender, mail),
         data,
     }
+}
+
+/// Frames the text of mail, so that it cannot pass as the user's words.
+pub(super) fn framed_mail(sender: &str, mail: &MailRecord) -> String {
+    let attributes = [("from", sender), ("about", mail.about.word())];
+    framed("message", &attributes, &mail.text)
 }

@@ -5,7 +5,6 @@
 mod fork;
 mod kill;
 mod mail;
-mod mail_topic;
 mod merge;
 mod names;
 mod prepare;
@@ -27,8 +26,7 @@ use crate::ledger::{CommitPlan, Ledger};
 
 pub(crate) use fork::fork_held_ledger;
 pub use fork::{ForkWish, Forked};
-pub(crate) use mail::{check_mail, shown_mail};
-pub(crate) use mail_topic::{FAILED, topic_of};
+pub(crate) use mail::{ChildReport, check_mail, shown_mail};
 pub use merge::MergeOf;
 pub use tree::Branch;
 pub(crate) use tree::tree;

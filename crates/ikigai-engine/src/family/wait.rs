@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use ikigai_core::data::Verdict;
 use ikigai_core::{AgentId, Event, Micros, RowRef, Seq};
-use ikigai_store::{Agent, AgentRecord, Effect, MailEffect, MailRecord, Status};
+use ikigai_store::{Agent, AgentRecord, Effect, MailEffect, MailRecord, MailTopic, Status};
 
-use super::mail_topic::{MailTopic, framed_mail, topic_of};
+use super::mail::framed_mail;
 use super::{Deal, Dealt, Family, WAIT_SECONDS};
 use crate::agent_tools::{MOST_WAIT_SECONDS, WaitArguments, WaitUntil};
 use crate::calls::{Came, OpenCall};
@@ -155,8 +155,7 @@ impl Family<'_> {
             }
         } else {
             let states = self.states_of(wait, &mail).await?;
-            let topics = topics_of(&self.ledger.engine, &mail).await?;
-            let asks = topics.contains(&MailTopic::Question);
+            let asks = mail.iter().any(|mail| mail.about == MailTopic::Question);
             let is_one = wait.until == WaitUntil::Any && !mail.is_empty();
             let goes_on = |state: State| match moment {
                 Moment::Deadline => false,
@@ -169,7 +168,7 @@ impl Family<'_> {
                 return Ok(None);
             }
             let costs = costs_of(&self.ledger.engine, &states).await?;
-            fan_in(&states, &topics, &costs, &mail, wait)
+            fan_in(&states, &costs, &mail, wait)
         };
         Ok(Some((call.result(came, Verdict::Ran), mail)))
     }
@@ -180,11 +179,10 @@ impl Family<'_> {
         let mut mail = self.ledger.engine.store.queued_mail(own).await?;
         mail.retain(|mail| mail.from.is_some_and(|from| wait.of.contains(&from)));
         let states = self.states_of(wait, &mail).await?;
-        let topics = topics_of(&self.ledger.engine, &mail).await?;
         let costs = costs_of(&self.ledger.engine, &states).await?;
         Ok(Watched {
             some_work: states.iter().any(|(_, state)| *state == State::Running),
-            report: fan_in(&states, &topics, &costs, &mail, wait).output,
+            report: fan_in(&states, &costs, &mail, wait).output,
         })
     }
 
@@ -194,12 +192,8 @@ impl Family<'_> {
             None => None,
         };
         let name = sender.map_or_else(|| "unknown".to_owned(), |sender| sender.name);
-        let topic = match mail.from {
-            Some(from) => topic_of(self.ledger.engine.reader(), from, mail).await?,
-            None => MailTopic::Message,
-        };
         Ok(Came {
-            output: framed_mail(&name, topic, &mail.text),
+            output: framed_mail(&name, mail),
             shown: Some(format!("✉ {name}")),
             success: true,
             ..Came::default()
@@ -265,21 +259,6 @@ impl crate::EngineReader {
     }
 }
 
-/// Reads the topics of mail from agents.
-async fn topics_of(
-    engine: &EngineReader,
-    mail: &[MailRecord],
-) -> Result<Vec<MailTopic>, EngineError> {
-    let mut topics = Vec::new();
-    for mail in mail {
-        topics.push(match mail.from {
-            Some(from) => topic_of(engine.reader(), from, mail).await?,
-            None => MailTopic::Message,
-        });
-    }
-    Ok(topics)
-}
-
 /// Describes what each agent that sent something has used so far.
 async fn costs_of(
     engine: &EngineReader,
@@ -310,7 +289,6 @@ fn failed_wait(wait: &Wait) -> Came {
 /// Returns the result of a wait: each agent with its state, and its framed mail.
 fn fan_in(
     states: &[(AgentRecord, State)],
-    topics: &[MailTopic],
     costs: &[String],
     mail: &[MailRecord],
     wait: &Wait,
@@ -320,10 +298,9 @@ fn fan_in(
     for ((agent, state), cost) in states.iter().zip(costs) {
         let sent: Vec<_> = mail
             .iter()
-            .zip(topics)
-            .filter(|(mail, _)| mail.from == Some(agent.id))
+            .filter(|mail| mail.from == Some(agent.id))
             .collect();
-        let word = sent.last().map_or(state.word(), |(_, topic)| topic.word());
+        let word = sent.last().map_or(state.word(), |mail| mail.about.word());
         words.push(format!("{} {word}", agent.name));
         let _ = write!(output, "{}: {word}", agent.name);
         if !sent.is_empty() {
@@ -333,8 +310,8 @@ fn fan_in(
             let _ = write!(output, " (not done within {seconds} s)");
         }
         output.push('\n');
-        for (mail, topic) in sent {
-            output.push_str(&framed_mail(&agent.name, *topic, &mail.text));
+        for mail in sent {
+            output.push_str(&framed_mail(&agent.name, mail));
             output.push('\n');
         }
     }

@@ -2,7 +2,8 @@
 
 use ikigai_core::{AgentId, Epoch};
 use ikigai_store::{
-    AgentRecord, Batch, CommitError, Committed, Effect, LeaseEffect, MailEffect, MailId, Status,
+    AgentRecord, Batch, CommitError, Committed, Effect, LeaseEffect, MailEffect, MailId,
+    MailOrigin, MailTopic, Status,
 };
 
 use super::{Ledger, Starter};
@@ -56,7 +57,9 @@ impl Engine {
         let send = Effect::Mail(MailEffect::Send {
             mail,
             to,
+            origin: MailOrigin::User,
             from: None,
+            about: MailTopic::Message,
             text: text.to_owned(),
             at: self.environment.now(),
         });

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use crate::commands::{
     Dispatcher, Line, carry_out_waiting, parse, store_merge, store_terminal_run,
 };
-use crate::family::{FAILED, Started};
+use crate::family::{ChildReport, Started};
 use crate::frontend::{AgentJob, FrontEnd, Outcome, Stop, UiEvent, UserRequest, WaitingLine};
 use crate::hub::Seat;
 use crate::ledger::{CommitPlan, Ledger};
@@ -529,7 +529,7 @@ async fn record_breakdown(
     let record = record.ok_or_else(|| EngineError::NoSuchAgent(agent.to_string()))?;
     // The lease is still this process's.
     let mut worker = engine.open(&record).await?;
-    let report = worker.ledger.report(&format!("{FAILED}{text}")).await?;
+    let report = worker.ledger.report(&ChildReport::of_failure(text)).await?;
     let row = failure(Category::Internal, text, None, 1);
     let with = report.into_iter().collect();
     let rows = worker

@@ -20,6 +20,7 @@ use crate::EngineError;
 use crate::calls::OpenCall;
 use crate::cost::used_up;
 use crate::environment::CrashPoint;
+use crate::family::ChildReport;
 use crate::frontend::{FrontEnd, Outcome, Stop, UiEvent};
 use crate::ledger::{CommitPlan, read_held};
 use crate::response::{self, failure};
@@ -273,7 +274,7 @@ impl TurnLoop<'_> {
         let rows = self
             .worker
             .ledger
-            .commit_ending(events, with, report.as_deref(), front)
+            .commit_ending(events, with, report.as_ref(), front)
             .await?;
         self.worker.crash_point(CrashPoint::AfterAnswerStored);
         Ok((rows, outcome))
@@ -339,11 +340,11 @@ impl TurnLoop<'_> {
 }
 
 /// Builds the report of a child to its parent, after its work.
-fn report_of(events: &[Event], outcome: &Outcome) -> Option<String> {
+fn report_of(events: &[Event], outcome: &Outcome) -> Option<ChildReport> {
     let calls = |event: &Event| matches!(event, Event::ToolCall { .. });
     match outcome {
         Outcome::Completed if events.iter().any(calls) => None,
-        Outcome::Completed => Some(said(events)),
+        Outcome::Completed => Some(ChildReport::of_answer(said(events))),
         Outcome::Failed(_) | Outcome::Interrupted(_) => failed_report(outcome),
     }
 }

@@ -435,7 +435,7 @@ impl ToolRound<'_> {
         let rows = self
             .worker
             .ledger
-            .commit_ending(events, ends, report.as_deref(), front)
+            .commit_ending(events, ends, report.as_ref(), front)
             .await?;
         self.worker.crash_point(CrashPoint::AfterStopStored);
         front.told(rows);

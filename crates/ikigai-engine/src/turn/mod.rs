@@ -41,7 +41,7 @@ use self::queue::{Senders, consumed, withdrawn};
 use self::turn_loop::TurnLoop;
 use crate::calls::OpenCall;
 use crate::environment::CrashPoint;
-use crate::family::FAILED;
+use crate::family::ChildReport;
 use crate::frontend::{FrontEnd, Outcome, Stop, Submission, UiEvent};
 use crate::ledger::CommitPlan;
 use crate::response::failure;
@@ -227,7 +227,7 @@ impl Worker {
         self.ledger.crash_point(CrashPoint::BeforeFailureStored);
         let rows = self
             .ledger
-            .commit_ending(events, Vec::new(), report.as_deref(), front)
+            .commit_ending(events, Vec::new(), report.as_ref(), front)
             .await?;
         self.ledger.crash_point(CrashPoint::AfterFailureStored);
         front.told(rows);
@@ -253,7 +253,7 @@ impl Worker {
         self.ledger.crash_point(CrashPoint::BeforeStopStored);
         let rows = self
             .ledger
-            .commit_ending(vec![event], withdrawn(&taken), report.as_deref(), front)
+            .commit_ending(vec![event], withdrawn(&taken), report.as_ref(), front)
             .await?;
         self.ledger.crash_point(CrashPoint::AfterStopStored);
         front.told(rows);
@@ -275,9 +275,9 @@ fn stopped(stop: &Stop) -> (Event, Outcome) {
 }
 
 /// Builds the report of a failed child. Its parent must not wait in vain.
-fn failed_report(outcome: &Outcome) -> Option<String> {
+fn failed_report(outcome: &Outcome) -> Option<ChildReport> {
     match outcome {
-        Outcome::Failed(reason) => Some(format!("{FAILED}{reason}")),
+        Outcome::Failed(reason) => Some(ChildReport::of_failure(reason)),
         Outcome::Completed | Outcome::Interrupted(_) => None,
     }
 }

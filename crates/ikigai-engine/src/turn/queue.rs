@@ -2,11 +2,11 @@
 
 use ikigai_core::data::Cause;
 use ikigai_core::{Event, RowRef, Seq};
-use ikigai_store::{Effect, MailEffect, MailId, MailRecord};
+use ikigai_store::{Effect, MailEffect, MailId, MailOrigin, MailRecord, MailTopic};
 
 use super::{During, Turn, Worker, environment};
 use crate::environment::{CrashPoint, draw_mail};
-use crate::family::{shown_mail, topic_of};
+use crate::family::shown_mail;
 use crate::frontend::{FrontEnd, Stop, UiEvent, UserRequest, WaitingLine};
 use crate::ledger::{CommitPlan, Ledger, read_held};
 use crate::{EngineError, mentions};
@@ -97,7 +97,9 @@ impl Inbox<'_> {
         let send = Effect::Mail(MailEffect::Send {
             mail,
             to: self.ledger.agent.state.agent(),
+            origin: MailOrigin::User,
             from: None,
+            about: MailTopic::Message,
             text: text.clone(),
             at: self.ledger.engine.environment.now(),
         });
@@ -182,7 +184,7 @@ impl Inbox<'_> {
     pub(super) async fn waiting(&self, senders: Senders) -> Result<Vec<MailRecord>, EngineError> {
         let agent = self.ledger.agent.state.agent();
         let mut waiting = self.ledger.engine.store.queued_mail(agent).await?;
-        waiting.retain(|mail| senders == Senders::Anybody || mail.from.is_none());
+        waiting.retain(|mail| senders == Senders::Anybody || mail.origin == MailOrigin::User);
         Ok(waiting)
     }
 
@@ -190,14 +192,16 @@ impl Inbox<'_> {
     pub(super) async fn shown(&self, mail: &[MailRecord]) -> Result<Vec<Event>, EngineError> {
         let mut events = Vec::new();
         for mail in mail {
-            let Some(from) = mail.from else {
+            if mail.origin == MailOrigin::User {
                 events.push(mentions::queued_row(self.ledger, &mail.text).await);
                 continue;
+            }
+            let sender = match mail.from {
+                Some(from) => self.ledger.engine.store.agent(from).await?,
+                None => None,
             };
-            let sender = self.ledger.engine.store.agent(from).await?;
             let name = sender.as_ref().map(|sender| &*sender.name);
-            let topic = topic_of(self.ledger.engine.reader(), from, mail).await?;
-            events.push(shown_mail(mail, name, topic));
+            events.push(shown_mail(mail, name));
         }
         Ok(events)
     }

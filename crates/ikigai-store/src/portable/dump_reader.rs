@@ -9,7 +9,7 @@ use super::{
     HEADER_NAME, MOST_LINE_BYTES, OLDEST_VERSION, RestoreError, RestoreMode, Restored, VERSION,
     from_hex, take_bytes,
 };
-use crate::records::{BlobHash, MailState, Status};
+use crate::records::{BlobHash, MailOrigin, MailState, MailTopic, Status};
 
 /// One column value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(crate) enum EntryKind {
     Blob,
     /// agent, seq, kind, control, created at, content, data
     Row,
-    /// uuid, receiver, sender, sent at, state, agent and seq of the row that shows it, text
+    /// uuid, receiver, sender, sent at, state, agent and seq of the row that shows it, text, origin, about
     Mail,
     /// uuid, agent, seq, class, started, deadline, ended
     Run,
@@ -302,6 +302,8 @@ impl Fields<'_> {
                     self.optional("shown_agent"),
                     self.optional("shown_seq"),
                     self.cell("text")?,
+                    self.mail_origin()?,
+                    self.mail_topic()?,
                 ]
             }
             EntryKind::Run => {
@@ -361,6 +363,28 @@ impl Fields<'_> {
         let word = self.text(name)?;
         let known = word.parse();
         known.map_err(|_| format!("`{name}` has the unknown value `{word:.64}`"))
+    }
+
+    /// Returns the origin of mail, which older files lack.
+    fn mail_origin(&self) -> Result<ColumnValue, String> {
+        if self.0.contains_key("origin") {
+            self.word::<MailOrigin>("origin")?;
+            return self.cell("origin");
+        }
+        let origin = match self.0.get("sender") {
+            Some(Value::String(_)) => MailOrigin::Agent,
+            _ => MailOrigin::User,
+        };
+        Ok(ColumnValue::Text(origin.word().to_owned()))
+    }
+
+    /// Returns the topic of mail, which older files lack.
+    fn mail_topic(&self) -> Result<ColumnValue, String> {
+        if self.0.contains_key("about") {
+            self.word::<MailTopic>("about")?;
+            return self.cell("about");
+        }
+        Ok(ColumnValue::Text(MailTopic::Message.word().to_owned()))
     }
 
     fn wide(&self, name: &str) -> Result<ColumnValue, String> {

@@ -57,6 +57,8 @@ const MAIL: ExportTable = ExportTable {
         "shown_agent",
         "shown_seq",
         "text",
+        "origin",
+        "about",
     ],
 };
 

@@ -303,7 +303,8 @@ pub(super) async fn sessions(link: &Link) -> Result<Vec<SessionRecord>> {
 macro_rules! mail_sql {
     ($condition:literal) => {
         concat!(
-            "SELECT m.uuid, sender.uuid, m.text, m.state, shown.uuid, m.shown_seq, m.sent_at
+            "SELECT m.uuid, sender.uuid, m.text, m.state, shown.uuid, m.shown_seq, m.sent_at,
+                    m.origin, m.about
              FROM mail m
              LEFT JOIN agents sender ON sender.id = m.sender
              LEFT JOIN agents shown ON shown.id = m.shown_agent
@@ -332,6 +333,8 @@ async fn mail_where(link: &Link, sql: &'static str, to: AgentId) -> Result<Vec<M
             state: parsed(row, 3)?,
             shown_by: optional_row_ref(row, 4, 5)?,
             sent_at: micros(row, 6)?,
+            origin: parsed(row, 7)?,
+            about: parsed(row, 8)?,
         })
     };
     link.all(sql, &[&to.to_string()], read).await

@@ -237,22 +237,26 @@ impl<'a> StatementBuilder<'a> {
             MailWrite::Insert {
                 mail,
                 to,
+                origin,
                 from,
+                about,
                 text,
                 at,
             } => {
                 let receiver = self.read.keys.agent(to)?;
                 let sender = self.read.keys.optional(from)?;
                 self.push(
-                    "INSERT INTO mail (uuid, receiver, sender, sent_at, state, text)
-                     VALUES ($1, $2, $3, $4, $5, $6)",
+                    "INSERT INTO mail (uuid, receiver, sender, sent_at, state, text, origin, about)
+                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
                     values![
                         mail.0.to_be_bytes().to_vec(),
                         receiver,
                         sender,
                         at.0,
                         MailState::Queued.word(),
-                        clean(text)
+                        clean(text),
+                        origin.word(),
+                        about.word()
                     ],
                 );
             }

@@ -92,7 +92,8 @@ const SELECTS: ExportQueries = ExportQueries {
           FROM messages m JOIN agents a ON a.id = m.agent
           WHERE m.agent IN (SELECT value FROM json_each(?1)) ORDER BY m.id",
     mail:
-        "SELECT lower(hex(m.uuid)), r.uuid, s.uuid, m.sent_at, m.state, w.uuid, m.shown_seq, m.text
+        "SELECT lower(hex(m.uuid)), r.uuid, s.uuid, m.sent_at, m.state, w.uuid, m.shown_seq, m.text,
+                 m.origin, m.about
           FROM mail m JOIN agents r ON r.id = m.receiver
           LEFT JOIN agents s ON s.id = m.sender LEFT JOIN agents w ON w.id = m.shown_agent
           WHERE m.receiver IN (SELECT value FROM json_each(?1))

@@ -210,19 +210,23 @@ impl Executor<'_> {
             MailWrite::Insert {
                 mail,
                 to,
+                origin,
                 from,
+                about,
                 text,
                 at,
             } => self.run(
-                "INSERT INTO mail (uuid, receiver, sender, sent_at, state, text)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                "INSERT INTO mail (uuid, receiver, sender, sent_at, state, text, origin, about)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
                 params![
                     mail.0.to_be_bytes(),
                     self.keys.agent(to)?,
                     self.keys.optional(from)?,
                     at.0,
                     MailState::Queued.word(),
-                    text
+                    text,
+                    origin.word(),
+                    about.word()
                 ],
             ),
             MailWrite::Settle {

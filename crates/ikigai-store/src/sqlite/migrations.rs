@@ -25,6 +25,7 @@ pub const MIGRATIONS: Migrations = &[
     include_str!("schema/008.sql"),
     include_str!("schema/009.sql"),
     include_str!("schema/010.sql"),
+    include_str!("schema/011.sql"),
 ];
 
 /// Limit of backups of one version.

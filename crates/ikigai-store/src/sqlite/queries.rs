@@ -327,7 +327,8 @@ pub(super) fn queued_mail(connection: &Connection, to: AgentId) -> Result<Vec<Ma
 
 fn mail_where(connection: &Connection, to: AgentId, also: &str) -> Result<Vec<MailRecord>> {
     let statement = format!(
-        "SELECT m.uuid, sender.uuid, m.text, m.state, shown.uuid, m.shown_seq, m.sent_at
+        "SELECT m.uuid, sender.uuid, m.text, m.state, shown.uuid, m.shown_seq, m.sent_at,
+                m.origin, m.about
          FROM mail m
          LEFT JOIN agents sender ON sender.id = m.sender
          LEFT JOIN agents shown ON shown.id = m.shown_agent
@@ -343,6 +344,8 @@ fn mail_where(connection: &Connection, to: AgentId, also: &str) -> Result<Vec<Ma
             state: parsed(row, 3)?,
             shown_by: optional_row_ref(row, 4, 5)?,
             sent_at: micros(row, 6)?,
+            origin: parsed(row, 7)?,
+            about: parsed(row, 8)?,
         })
     })
 }

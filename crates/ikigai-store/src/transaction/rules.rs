@@ -12,7 +12,7 @@ use crate::batch::{
 };
 use crate::blobs::PART_BYTES;
 use crate::error::CommitError;
-use crate::records::{MailId, MailState, Status};
+use crate::records::{MailId, MailOrigin, MailState, Status};
 
 /// Decides whether a batch may be stored, and as which writes.
 ///
@@ -455,10 +455,15 @@ impl<'b> Decider<'_, 'b> {
             MailEffect::Send {
                 mail,
                 to,
+                origin,
                 from,
+                about,
                 text,
                 at,
             } => {
+                if (*origin == MailOrigin::Agent) != from.is_some() {
+                    return Err(bad("mail of an agent, and no other, has a sender"));
+                }
                 if self.agent(*to)?.status != Status::Running {
                     return Err(CommitError::Dead(*to));
                 }
@@ -474,7 +479,9 @@ impl<'b> Decider<'_, 'b> {
                 self.list.push(Write::Mail(MailWrite::Insert {
                     mail: *mail,
                     to: *to,
+                    origin: *origin,
                     from: *from,
+                    about: *about,
                     text,
                     at: *at,
                 }));

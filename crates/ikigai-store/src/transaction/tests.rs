@@ -12,7 +12,9 @@ use crate::batch::{
     MailEffect, NewAgent, RunEffect,
 };
 use crate::error::CommitError;
-use crate::records::{EffectClass, MailId, ProcessRecord, RunId, Snapshot, Status};
+use crate::records::{
+    EffectClass, MailId, MailOrigin, MailTopic, ProcessRecord, RunId, Snapshot, Status,
+};
 
 const NOW: Micros = Micros(7);
 
@@ -131,7 +133,9 @@ fn send(mail: u128, to: AgentId) -> Effect {
     Effect::Mail(MailEffect::Send {
         mail: MailId(mail),
         to,
+        origin: MailOrigin::User,
         from: None,
+        about: MailTopic::Message,
         text: "hello".to_owned(),
         at: NOW,
     })

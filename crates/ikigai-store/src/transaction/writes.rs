@@ -4,7 +4,9 @@ use ikigai_core::{AgentId, Epoch, Micros, NewRow, RowRef, SessionId};
 
 use super::facts::FactChanges;
 use crate::batch::{Committed, NewAgent};
-use crate::records::{BlobHash, EffectClass, MailId, MailState, RunId, Snapshot, Status};
+use crate::records::{
+    BlobHash, EffectClass, MailId, MailOrigin, MailState, MailTopic, RunId, Snapshot, Status,
+};
 
 /// Outcome of an accepted batch, to be executed in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -101,7 +103,9 @@ pub enum MailWrite<'b> {
     Insert {
         mail: MailId,
         to: AgentId,
+        origin: MailOrigin,
         from: Option<AgentId>,
+        about: MailTopic,
         text: &'b str,
         at: Micros,
     },

@@ -6,8 +6,8 @@ use ikigai_core::data::BlobRef;
 use ikigai_core::{AgentId, Epoch, Micros, Seq};
 use ikigai_store::portable::{RestoreError, RestoreMode};
 use ikigai_store::{
-    Admin, AgentEffect, Batch, DraftEffect, Effect, Log, MailEffect, MailId, NewAgent, ReadLog,
-    RunEffect, RunId, SqliteStore, Status, blobs,
+    Admin, AgentEffect, Batch, DraftEffect, Effect, Log, MailEffect, MailId, MailOrigin, MailTopic,
+    NewAgent, ReadLog, RunEffect, RunId, SqliteStore, Status, blobs,
 };
 use ikigai_testkit::block_on;
 use rusqlite::Connection;
@@ -125,7 +125,12 @@ pub(crate) fn some_store(disk: &Disk, dice: &mut Dice) -> SqliteStore {
         let mail = Effect::Mail(MailEffect::Send {
             mail: MailId(u128::from(number) + (7 << 70)),
             to: id,
+            origin: match parent {
+                Some(_) => MailOrigin::Agent,
+                None => MailOrigin::User,
+            },
             from: parent.map(agent),
+            about: MailTopic::Report,
             text: "dear".to_owned(),
             at: Micros(4),
         });
@@ -222,7 +227,7 @@ pub(crate) fn bad_logs(lines: &str) -> Vec<String> {
         "{}".to_owned(),
         "[1]\n".to_owned(),
         "not json\n".to_owned(),
-        "{\"ikigai-log\":3}\n".to_owned(),
+        "{\"ikigai-log\":4}\n".to_owned(),
         "{\"ikigai-log\":0}\n".to_owned(),
         "{\"ikigai-log\":1}\n{\"row\":{\"agent\":\"x\"}}\n".to_owned(),
         "{\"ikigai-log\":1}\n{\"spell\":{}}\n".to_owned(),
@@ -231,8 +236,45 @@ pub(crate) fn bad_logs(lines: &str) -> Vec<String> {
         fewer,
         lines.replace("\"status\":\"running\"", "\"status\":\"asleep\""),
         lines.replace("\"class\":\"write\"", "\"class\":\"magic\""),
+        lines.replace("\"origin\":\"user\"", "\"origin\":\"thunder\""),
+        lines.replace("\"about\":\"report\"", "\"about\":\"weather\""),
         lines.replace("\"kind\":\"user\"", "\"kind\":7"),
     ]
+}
+
+/// Mail of older files has an origin, by its sender, and is a plain message.
+#[test]
+fn mail_of_an_older_file_gets_an_origin() {
+    let disk = Disk::new();
+    let store = some_store(&disk, &mut Dice::roll());
+    let lines = told(&store, None);
+    let strip = |line: &str| {
+        let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
+        if let Some(mail) = line.get_mut("mail").and_then(|mail| mail.as_object_mut()) {
+            mail.remove("origin").unwrap();
+            mail.remove("about").unwrap();
+        }
+        format!("{line}\n")
+    };
+    let older: String = lines.lines().map(strip).collect();
+    let older = older.replacen("{\"ikigai-log\":4}", "{\"ikigai-log\":3}", 1);
+    let other = Disk::new();
+    let copy = open(&other.path, 2).unwrap();
+
+    copy.restore(&mut older.as_bytes(), RestoreMode::Merge)
+        .unwrap();
+
+    let mut seen = 0;
+    let agents = ReadLog::agents(&copy, None);
+    for record in block_on(agents).unwrap() {
+        for mail in block_on(copy.mail(record.id)).unwrap() {
+            let is_by_agent = mail.from.is_some();
+            assert_eq!(mail.origin == MailOrigin::Agent, is_by_agent, "{mail:?}");
+            assert_eq!(mail.about, MailTopic::Message);
+            seen += 1;
+        }
+    }
+    assert!(seen > 1);
 }
 
 #[test]
@@ -286,14 +328,14 @@ pub(crate) fn lines_with_grant(store: &dyn Log) -> String {
 fn an_import_reads_older_versions_refuses_newer_ones_and_drops_grants() {
     let disk = Disk::new();
     let lines = lines_with_grant(&open(&disk.path, 1).unwrap());
-    assert!(lines.starts_with("{\"ikigai-log\":3}\n"), "{lines}");
+    assert!(lines.starts_with("{\"ikigai-log\":4}\n"), "{lines}");
     assert!(lines.contains("grant"), "{lines}");
 
-    for version in ["1", "2", "3"] {
+    for version in ["1", "2", "3", "4"] {
         let other = Disk::new();
         let copy = open(&other.path, 2).unwrap();
         let header = format!("{{\"ikigai-log\":{version}}}");
-        let lines = lines.replacen("{\"ikigai-log\":3}", &header, 1);
+        let lines = lines.replacen("{\"ikigai-log\":4}", &header, 1);
         copy.restore(&mut lines.as_bytes(), RestoreMode::Merge)
             .unwrap();
         let taken = told(&copy, None);
@@ -302,13 +344,13 @@ fn an_import_reads_older_versions_refuses_newer_ones_and_drops_grants() {
     }
     let other = Disk::new();
     let copy = open(&other.path, 2).unwrap();
-    let newer = lines.replacen("{\"ikigai-log\":3}", "{\"ikigai-log\":4}", 1);
+    let newer = lines.replacen("{\"ikigai-log\":4}", "{\"ikigai-log\":5}", 1);
     let refused = copy
         .restore(&mut newer.as_bytes(), RestoreMode::Merge)
         .unwrap_err()
         .to_string();
     assert!(
-        refused.contains("version 4") && refused.contains("version 3"),
+        refused.contains("version 5") && refused.contains("version 4"),
         "{refused}"
     );
     // A grant whose key is escaped in JSON is dropped too.

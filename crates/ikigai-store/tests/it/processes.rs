@@ -4,7 +4,7 @@ use ikigai_core::data::{AgentKilledData, ForkRole};
 use ikigai_core::{AgentId, Direction, Epoch, Event, Micros, PageQuery, Row, RowRef, Seq, Span};
 use ikigai_store::{
     AgentEffect, Batch, CommitError, Effect, HeadClaim, LeaseEffect, Log, MailEffect, MailId,
-    NewAgent, Status,
+    MailOrigin, MailTopic, NewAgent, Status,
 };
 use ikigai_testkit::block_on;
 
@@ -279,7 +279,9 @@ pub(crate) fn watches_forks_kills_and_mails_only(place: &str) {
     let mail = Effect::Mail(MailEffect::Send {
         mail: MailId(1),
         to: own,
+        origin: MailOrigin::User,
         from: None,
+        about: MailTopic::Message,
         text: "stop".to_owned(),
         at: Micros(1),
     });

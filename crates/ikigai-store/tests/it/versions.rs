@@ -5,7 +5,9 @@ use std::path::Path;
 
 use ikigai_core::{Epoch, Seq, Span};
 use ikigai_store::sqlite::{MIGRATIONS, Migrations, SqliteOptions};
-use ikigai_store::{CommitError, Effect, LeaseEffect, Log, ReadLog, SqliteStore, StoreError};
+use ikigai_store::{
+    CommitError, Effect, LeaseEffect, Log, MailOrigin, MailTopic, ReadLog, SqliteStore, StoreError,
+};
 use ikigai_testkit::block_on;
 use rusqlite::Connection;
 
@@ -173,5 +175,46 @@ fn refuses_new_shapes(version: u32) {
     assert!(
         matches!(refused, StoreError::Newer { store, program } if (store as usize, program) == (OURS, version)),
         "{refused:?}"
+    );
+}
+
+/// Mail of an older store gets its origin and topic. A report is known by its sender's answer.
+#[test]
+fn mail_of_an_older_store_gets_origin_and_topic() {
+    let old: Migrations = &MIGRATIONS[..10];
+    let disk = Disk::with_store();
+    let early = disk.path.with_file_name("early.db");
+    let made = open_as(&early, 1, old).unwrap();
+    block_on(made.commit(only(make_session()))).unwrap();
+    block_on(made.commit(only(create(agent(1), None)))).unwrap();
+    block_on(made.commit(only(create(agent(2), None)))).unwrap();
+    drop(made);
+    let connection = Connection::open(&early).unwrap();
+    connection
+        .execute_batch(
+            "INSERT INTO messages (agent, seq, kind, control, created_at, content)
+             VALUES (2, 1, 'assistant', 0, 1, 'it is done');
+             UPDATE heads SET seq = 1 WHERE agent = 2;
+             INSERT INTO mail (uuid, receiver, sender, sent_at, state, text) VALUES
+                 (x'00000000000000000000000000000001', 1, NULL, 1, 'queued', 'I could not finish: me'),
+                 (x'00000000000000000000000000000002', 1, 2, 1, 'queued', 'half way'),
+                 (x'00000000000000000000000000000003', 1, 2, 1, 'queued', 'it is done'),
+                 (x'00000000000000000000000000000004', 1, 2, 1, 'delivered', 'I could not finish: x');",
+        )
+        .unwrap();
+    drop(connection);
+
+    let migrated = open(&early, 2).unwrap();
+
+    let mail = block_on(migrated.mail(agent(1))).unwrap();
+    let told: Vec<_> = mail.iter().map(|mail| (mail.origin, mail.about)).collect();
+    assert_eq!(
+        told,
+        [
+            (MailOrigin::User, MailTopic::Message),
+            (MailOrigin::Agent, MailTopic::Message),
+            (MailOrigin::Agent, MailTopic::Report),
+            (MailOrigin::Agent, MailTopic::Failed),
+        ]
     );
 }

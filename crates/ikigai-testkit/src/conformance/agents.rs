@@ -7,7 +7,7 @@ use ikigai_store::{
 };
 
 use super::Rig;
-use super::samples::{at, childs_fork_row, kill_row, parents_fork_row, user, user_row};
+use super::samples::{at, childs_fork_row, kill_row, parents_fork_row, user, user_mail, user_row};
 use super::workbench::{Holder, Workbench, assert_fenced};
 
 /// D13b S3-37: the agent, both `fork` rows and the prompt are stored together or not at all.
@@ -258,13 +258,7 @@ pub(super) async fn times_are_microseconds_on_both_engines(rig: &dyn Rig) {
         let row = user("when?").into_row(id, time);
         let mail = desk.ids.mail();
         let text = String::new();
-        let send = Effect::Mail(MailEffect::Send {
-            mail,
-            to: id,
-            from: None,
-            text: text.clone(),
-            at: time,
-        });
+        let send = user_mail(mail, id, text.clone(), time);
         let draft = Effect::Draft(DraftEffect::Append {
             agent: id,
             epoch: Epoch(1),

@@ -3,12 +3,13 @@
 use ikigai_core::{AgentId, Epoch, Seq};
 use ikigai_store::{
     AgentEffect, Batch, CommitError, Committed, DraftEffect, Effect, HeadClaim, LeaseClaim,
-    LeaseEffect, MailEffect, NewAgent, Status,
+    LeaseEffect, NewAgent, Status,
 };
 
 use super::Rig;
 use super::samples::{
-    at, childs_fork_row, kill_row, mark, one_of_each_kind, parents_fork_row, user, user_row,
+    at, childs_fork_row, kill_row, mark, one_of_each_kind, parents_fork_row, user, user_mail,
+    user_row,
 };
 use super::workbench::{Workbench, all_rows, assert_fenced};
 
@@ -222,13 +223,7 @@ pub(super) async fn second_process_watches_forks_kills_and_mails_only(rig: &dyn 
 
     let text = "from your user".to_owned();
     let mail = second.ids.mail();
-    let send = Effect::Mail(MailEffect::Send {
-        mail,
-        to: agent,
-        from: None,
-        text,
-        at: at(1),
-    });
+    let send = user_mail(mail, agent, text, at(1));
     second.effects([send]).await.unwrap();
     assert_eq!(desk.store.mail(agent).await.unwrap()[0].id, mail);
 

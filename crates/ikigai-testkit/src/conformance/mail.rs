@@ -1,11 +1,12 @@
 //! Checks of mail.
 
 use ikigai_store::{
-    AgentEffect, CommitError, Committed, Effect, MailEffect, MailId, MailState, Status,
+    AgentEffect, CommitError, Committed, Effect, MailEffect, MailId, MailOrigin, MailState,
+    MailTopic, Status,
 };
 
 use super::Rig;
-use super::samples::{at, user_row};
+use super::samples::{at, user_mail, user_row};
 use super::workbench::Workbench;
 
 /// E10c: mail is returned in order of sending, and consumed once, with the row that shows it.
@@ -16,11 +17,22 @@ pub(super) async fn mail_is_delivered_once_bounced_or_withdrawn(rig: &dyn Rig) {
     let mut holder = desk.agent("root").await;
     let sender = desk.idle_agent("sender").await;
     let mail: Vec<MailId> = (0..4).map(|_| desk.ids.mail()).collect();
+    let topics = [
+        MailTopic::Question,
+        MailTopic::Message,
+        MailTopic::Report,
+        MailTopic::Failed,
+    ];
     let send = |n: usize, from| {
         Effect::Mail(MailEffect::Send {
             mail: mail[n],
             to: holder.agent,
+            origin: match from {
+                Some(_) => MailOrigin::Agent,
+                None => [MailOrigin::User, MailOrigin::Process][n / 2],
+            },
             from,
+            about: topics[n],
             text: format!("mail {n}\n\"'\u{1f4ec}"),
             at: at([5, 5, -1, 0][n]),
         })
@@ -90,10 +102,43 @@ pub(super) async fn mail_is_delivered_once_bounced_or_withdrawn(rig: &dyn Rig) {
     assert_eq!(queued, told[..1]);
     let senders: Vec<_> = told.iter().map(|mail| mail.from).collect();
     assert_eq!(senders, [Some(sender), None, Some(holder.agent), None]);
+    let origins: Vec<_> = told.iter().map(|mail| mail.origin).collect();
+
+    let agent = MailOrigin::Agent;
+    assert_eq!(
+        origins,
+        [agent, MailOrigin::User, agent, MailOrigin::Process]
+    );
+    let about: Vec<_> = told.iter().map(|mail| mail.about).collect();
+    assert_eq!(about, topics);
     assert_eq!(told[2].text, "mail 2\n\"'\u{1f4ec}");
     assert_eq!(told[2].sent_at, at(-1));
     assert_eq!(desk.texts(holder.agent).await, ["mail 1"]);
     assert_eq!(desk.store.mail(sender).await.unwrap(), []);
+}
+
+/// Mail of an agent names its sender, and no other mail does.
+pub(super) async fn mail_names_a_sender_if_an_agent_sent_it(rig: &dyn Rig) {
+    let desk = Workbench::first(rig).await;
+    let to = desk.idle_agent("root").await;
+    let sender = desk.idle_agent("sender").await;
+    for (origin, from) in [(MailOrigin::Agent, None), (MailOrigin::User, Some(sender))] {
+        let send = Effect::Mail(MailEffect::Send {
+            mail: desk.ids.mail(),
+            to,
+            origin,
+            from,
+            about: MailTopic::Message,
+            text: String::new(),
+            at: at(0),
+        });
+        let refused = desk.effects([send]).await;
+        assert!(
+            matches!(refused, Err(CommitError::BadBatch(_))),
+            "{refused:?}"
+        );
+    }
+    assert_eq!(desk.store.mail(to).await.unwrap(), []);
 }
 
 fn assert_gone(outcome: &Result<Committed, CommitError>, mail: MailId) {
@@ -110,15 +155,7 @@ fn assert_gone(outcome: &Result<Committed, CommitError>, mail: MailId) {
 pub(super) async fn mail_to_the_dead_is_refused(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let agent = desk.idle_agent("root").await;
-    let send = |mail, to| {
-        Effect::Mail(MailEffect::Send {
-            mail,
-            to,
-            from: None,
-            text: String::new(),
-            at: at(0),
-        })
-    };
+    let send = |mail, to| user_mail(mail, to, "", at(0));
     let queued = desk.ids.mail();
     let withdrawn = desk.ids.mail();
     desk.effects([send(queued, agent), send(withdrawn, agent)])

@@ -129,6 +129,7 @@ macro_rules! store_checks {
             mail:
                 mail_is_delivered_once_bounced_or_withdrawn
                 mail_to_the_dead_is_refused
+                mail_names_a_sender_if_an_agent_sent_it
             ;
             side_tables:
                 drafts_grow_and_go_with_the_rows

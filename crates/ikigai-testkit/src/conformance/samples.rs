@@ -6,6 +6,20 @@ use ikigai_core::data::{
     SystemOrigin, ToolCallData, ToolResultData, UsageData, UserData, UserOrigin, Via,
 };
 use ikigai_core::{AgentId, Event, Kind, Micros, NewRow, RowRef, Seq, Settings};
+use ikigai_store::{Effect, MailEffect, MailId, MailOrigin, MailTopic};
+
+/// Makes the effect that sends a message of the user.
+pub(super) fn user_mail(mail: MailId, to: AgentId, text: impl Into<String>, at: Micros) -> Effect {
+    Effect::Mail(MailEffect::Send {
+        mail,
+        to,
+        origin: MailOrigin::User,
+        from: None,
+        about: MailTopic::Message,
+        text: text.into(),
+        at,
+    })
+}
 
 /// Returns the time `n` microseconds into a check.
 pub(super) fn at(n: i64) -> Micros {

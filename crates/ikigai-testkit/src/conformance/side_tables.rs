@@ -9,7 +9,7 @@ use ikigai_store::{
 use sha2::{Digest, Sha256};
 
 use super::Rig;
-use super::samples::{at, user, user_row};
+use super::samples::{at, user, user_mail, user_row};
 use super::workbench::{Workbench, assert_fenced};
 
 /// The parts of a draft are joined in order; it is dropped in the commit of its rows.
@@ -416,15 +416,7 @@ pub(super) async fn effects_of_a_failed_batch_are_taken_back(rig: &dyn Rig) {
     let idle = desk.idle_agent("idle").await;
     let agent = holder.agent;
     let mail = desk.ids.mail();
-    let send = |mail| {
-        Effect::Mail(MailEffect::Send {
-            mail,
-            to: agent,
-            from: None,
-            text: "mail".to_owned(),
-            at: at(0),
-        })
-    };
+    let send = |mail| user_mail(mail, agent, "mail".to_owned(), at(0));
     let draft = || {
         Effect::Draft(DraftEffect::Append {
             agent,
@@ -556,13 +548,7 @@ pub(super) async fn the_pulse_beats_with_rows_and_mail_only(rig: &dyn Rig) {
     assert!(grown.rows > still.rows && grown.mail == still.mail);
     assert_eq!(second.pulse().await.unwrap(), grown);
 
-    let mail = Effect::Mail(MailEffect::Send {
-        mail: desk.ids.mail(),
-        to: agent,
-        from: None,
-        text,
-        at: at(2),
-    });
+    let mail = user_mail(desk.ids.mail(), agent, text, at(2));
     desk.effects([mail]).await.unwrap();
     let mailed = desk.store.pulse().await.unwrap();
     assert!(mailed.mail > grown.mail && mailed.rows == grown.rows);

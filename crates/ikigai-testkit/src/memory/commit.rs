@@ -165,13 +165,17 @@ fn write_mail(log: &mut MemoryLog, write: MailWrite<'_>) {
         MailWrite::Insert {
             mail,
             to,
+            origin,
             from,
+            about,
             text,
             at,
         } => log.mail.push(MailRecord {
             id: mail,
             to,
+            origin,
             from,
+            about,
             text: text.to_owned(),
             state: MailState::Queued,
             shown_by: None,

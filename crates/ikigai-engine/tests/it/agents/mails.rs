@@ -5,7 +5,7 @@ use std::time::Duration;
 use ikigai_core::data::{self, UserData, UserOrigin};
 use ikigai_core::{AgentId, RowRef};
 use ikigai_engine::{AgentJob, Outcome, UserRequest};
-use ikigai_store::{MailState, ReadLog};
+use ikigai_store::{MailOrigin, MailState, MailTopic, ReadLog};
 use ikigai_testkit::Step;
 
 use super::support::{after, calls, fork, see_out, send, typed, wait, work, work_and_say};
@@ -187,6 +187,39 @@ async fn waking_an_agent_at_work_leaves_its_turn_alone() {
         ["user", "assistant", "usage", "user", "assistant", "usage"]
     );
     assert_eq!(world.texts(one, "assistant").await, ["done", "heard"]);
+}
+
+/// The sender's turn decides what mail is about, not the words of the mail.
+#[tokio::test(start_paused = true)]
+async fn a_report_is_known_whatever_its_words_are() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let root = worker.agent().state.agent();
+    world
+        .provider
+        .will_to("go", calls([fork("one", "begin"), fork("two", "stroll")]));
+    world
+        .provider
+        .will_to("go", calls([wait(600, &["one", "two"])]));
+    world.provider.will_say_to("go", "good");
+    world
+        .provider
+        .will_to("begin", calls([send("parent", "it is done")]));
+    world.provider.will_say_to("begin", "it is done");
+    world
+        .provider
+        .will_say_to("stroll", "I could not finish: the end is far");
+
+    work(&mut worker, "go").await;
+
+    let mail = world.log().mail(root).await.unwrap();
+    let about = |text: &str| {
+        let found = mail.iter().filter(|mail| mail.text.starts_with(text));
+        found.map(|mail| mail.about).collect::<Vec<_>>()
+    };
+    assert_eq!(about("it is done"), [MailTopic::Message, MailTopic::Report]);
+    assert_eq!(about("I could not"), [MailTopic::Report]);
+    assert!(mail.iter().all(|mail| mail.origin == MailOrigin::Agent));
 }
 
 /// E10e: when the last child that the model forked ends, the parent begins one turn. That turn gets

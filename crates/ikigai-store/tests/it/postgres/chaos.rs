@@ -12,7 +12,7 @@ use ikigai_core::{Direction, PageQuery, Row, Span};
 use ikigai_store::postgres::{PostgresOptions, PostgresStore, Url};
 use ikigai_store::{
     Admin, AgentEffect, Batch, CommitError, Committed, Effect, LeaseEffect, Log, MailEffect,
-    MailId, MailRecord, MailState, ReadLog, Status, StoreError, Watch,
+    MailId, MailOrigin, MailRecord, MailState, MailTopic, ReadLog, Status, StoreError, Watch,
 };
 use ikigai_testkit::postgres::{Database, PgServer};
 use ikigai_testkit::proxy::Proxy;
@@ -447,7 +447,9 @@ impl Actor {
         let effect = Effect::Mail(MailEffect::Send {
             mail,
             to,
+            origin: MailOrigin::Agent,
             from: Some(self.own()),
+            about: MailTopic::Message,
             text,
             at: Micros(3),
         });

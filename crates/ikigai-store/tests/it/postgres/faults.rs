@@ -8,7 +8,8 @@ use std::thread;
 use ikigai_core::{Epoch, Micros, Seq};
 use ikigai_store::postgres::{PostgresOptions, PostgresStore, Url};
 use ikigai_store::{
-    CommitError, Effect, LeaseEffect, Log, MailEffect, MailId, ReadLog, StoreError,
+    CommitError, Effect, LeaseEffect, Log, MailEffect, MailId, MailOrigin, MailTopic, ReadLog,
+    StoreError,
 };
 use ikigai_testkit::postgres::{Database, PgServer};
 use ikigai_testkit::proxy::Proxy;
@@ -111,7 +112,9 @@ fn a_lost_answer_is_looked_for() {
         Effect::Mail(MailEffect::Send {
             mail: MailId(number),
             to: agent(1),
+            origin: MailOrigin::User,
             from: None,
+            about: MailTopic::Message,
             text: format!("mail-{number}-end"),
             at: Micros(1),
         })

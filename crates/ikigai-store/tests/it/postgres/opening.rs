@@ -115,6 +115,41 @@ fn a_program_from_before_grants_refuses_the_log() {
     assert_eq!(sessions[0][0].as_deref(), Some("1"));
 }
 
+/// Mail of an older log gets its origin and topic. A report is known by its sender's answer.
+#[test]
+fn mail_of_an_older_log_gets_origin_and_topic() {
+    let database = Database::fresh();
+    prepare(&target(&database.url(), MIGRATIONS.split_at(5).0)).unwrap();
+    for sql in [
+        "INSERT INTO sessions (uuid, created_at, name, directory) VALUES ('s', 1, '', '')",
+        "INSERT INTO agents (uuid, session, created_at, status, name)
+         VALUES ('a', 1, 1, 'running', 'a'), ('b', 1, 1, 'running', 'b')",
+        "INSERT INTO messages (agent, seq, created_at, control, kind, content)
+         VALUES (2, 1, 1, false, 'assistant', 'it is done')",
+        "INSERT INTO mail (uuid, receiver, sender, sent_at, state, text) VALUES
+             ('\\x01', 1, NULL, 1, 'queued', 'I could not finish: me'),
+             ('\\x02', 1, 2, 1, 'queued', 'half way'),
+             ('\\x03', 1, 2, 1, 'queued', 'it is done'),
+             ('\\x04', 1, 2, 1, 'delivered', 'I could not finish: x')",
+    ] {
+        database.sql(sql);
+    }
+
+    prepare(&target(&database.url(), MIGRATIONS)).unwrap();
+
+    let mail = database.sql("SELECT origin || ' ' || about FROM mail ORDER BY id");
+    let told: Vec<_> = mail.iter().map(|row| row[0].as_deref().unwrap()).collect();
+    assert_eq!(
+        told,
+        [
+            "user message",
+            "agent message",
+            "agent report",
+            "agent failed"
+        ]
+    );
+}
+
 #[test]
 fn a_migration_that_fails_leaves_nothing() {
     const BROKEN: Migrations = &[

@@ -7,7 +7,7 @@ use ikigai_core::{
 };
 use ikigai_store::{
     AgentEffect, Batch, DraftEffect, Effect, EffectClass, HeadClaim, LeaseClaim, LeaseEffect, Log,
-    MailEffect, MailId, NewAgent, RunEffect, RunId, Snapshot, Status, blobs,
+    MailEffect, MailId, MailOrigin, MailTopic, NewAgent, RunEffect, RunId, Snapshot, Status, blobs,
 };
 use ikigai_testkit::block_on;
 use ikigai_testkit::postgres::Database;
@@ -185,7 +185,9 @@ impl Played {
             11 | 12 => Effect::Mail(MailEffect::Send {
                 mail,
                 to: who,
+                origin: [MailOrigin::User, MailOrigin::Agent, MailOrigin::Process][index(dice, 3)],
                 from: (dice.below(2) == 0).then(|| agent(dice.below(AGENTS))),
+                about: MailTopic::Message,
                 text: format!("mail {at:?}"),
                 at,
             }),
