@@ -8,6 +8,7 @@ use crate::data::{
 };
 use crate::event::Event;
 use crate::ids::RowRef;
+use crate::settings::{Pin, Settings};
 
 impl Event {
     /// Makes a system prompt.
@@ -130,6 +131,22 @@ impl Event {
         let data = CommandData {
             command: Some(command.to_owned()),
             set: Some(set),
+            ..CommandData::default()
+        };
+        Self::Command { output: None, data }
+    }
+
+    /// Makes pins that the program changes by itself; with `later`, the prefix of requests takes
+    /// them at the next context row.
+    pub fn set_pins(pins: Vec<Pin>, later: bool) -> Self {
+        let settings = Settings {
+            pins: Some(pins),
+            ..Settings::default()
+        };
+        let data = CommandData {
+            command: Some("pin".to_owned()),
+            set: Some(settings.as_set()),
+            later: later.then_some(true),
             ..CommandData::default()
         };
         Self::Command { output: None, data }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::ids::{AgentId, RowRef, Seq};
 use crate::json::{data_type, words};
-use crate::settings::Settings;
+use crate::settings::{Pin, Settings};
 use crate::words::Severity;
 
 pub use crate::json::read;
@@ -381,6 +381,14 @@ pub struct ForkData {
         skip_serializing_if = "Option::is_none"
     )]
     pub system: Option<RowRef>,
+    /// Pins after the system prompt until the next context row, in the row of a child that
+    /// inherits; absent if they are those of the settings.
+    #[serde(
+        default,
+        deserialize_with = "lenient",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub prefix_pins: Option<Vec<Pin>>,
     /// Tag over mode and rules of the settings, in the child's row: see [`crate::grants`].
     #[serde(
         default,
@@ -411,6 +419,8 @@ data_type! {
         resume: bool,
         /// Tag over the mode and rules that `set` names: see [`crate::grants`].
         grant: String,
+        /// True if the pins of `set` follow the system prompt only after the next context row.
+        later: bool,
     }
 }
 data_type! {

@@ -96,6 +96,11 @@ pub fn fork_events(parent: &AgentState, parent_name: &str, order: ForkOrder) -> 
         parent_name: Some(parent_name.to_owned()),
         settings: Some(settings),
         system: parent.system_row().filter(|_| !fresh),
+        // A child that goes on from the newest row shares the parent's cached prefix.
+        prefix_pins: parent
+            .waiting_prefix_pins()
+            .filter(|_| !fresh && fork_point == Some(newest))
+            .map(<[_]>::to_vec),
         ..common
     };
     let first = Event::Fork {

@@ -24,6 +24,8 @@ data_type! {
         path: String,
         /// Hash of the bytes last read; none if it could not be read.
         hash: String,
+        /// True if the user unpinned a file that is pinned by default.
+        off: bool,
     }
 }
 data_type! {

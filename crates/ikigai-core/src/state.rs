@@ -12,7 +12,7 @@ use crate::ids::{AgentId, RowRef, Seq};
 use crate::kind::{Kind, StoredKind};
 use crate::load::LoadError;
 use crate::path::{Bend, Note, Path, bend_of, fork_point_of, note_of};
-use crate::settings::Settings;
+use crate::settings::{Pin, Settings};
 
 /// Everything about an agent except its rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,9 +33,13 @@ struct Own {
     /// The row whose text is the system prompt.
     system: Option<RowRef>,
     /// First row of a child; of its settings it has only the name.
-    fork: Option<ForkData>,
+    fork: Option<Box<ForkData>>,
     /// The tagged rows behind mode and rules.
     grants: Grants,
+    /// Pins in the prefix of requests, if they differ from those of the settings: a change waits
+    /// for the next context row, so that the provider's cache keeps the prefix.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    prefix_pins: Option<Vec<Pin>>,
 }
 
 /// Stored form of a snapshot.
@@ -58,7 +62,7 @@ const LONGEST_KEPT_PROMPT_BYTES: usize = 4 * 1024;
 ///
 /// A program that does not know a setting leaves it out of its snapshots, so one that does must
 /// fold the rows again.
-const SNAPSHOT_FORM: u32 = 3;
+const SNAPSHOT_FORM: u32 = 4;
 
 /// A parsed snapshot, so that it is parsed once.
 #[derive(Clone, Debug)]
@@ -143,7 +147,7 @@ impl AgentState {
         for row in control_since {
             state.fold_own(row);
         }
-        state.inherited = Path::inherited_by(agent, state.own.fork.as_ref());
+        state.inherited = Path::inherited_by(agent, state.own.fork.as_deref());
         state
     }
 
@@ -171,7 +175,7 @@ impl AgentState {
         self.head = row.at.seq;
         let set = self.fold_own(row);
         if row.at.seq == Seq(1) {
-            self.inherited = Path::inherited_by(self.agent, self.own.fork.as_ref());
+            self.inherited = Path::inherited_by(self.agent, self.own.fork.as_deref());
         }
         let is_rewind = row.kind == StoredKind::Known(Kind::Rewind);
         Ok(Applied {
@@ -224,11 +228,18 @@ impl AgentState {
                 true
             }
             Some(Kind::Command) => {
-                let CommandData { set, grant, .. } = data::read(data);
+                let CommandData {
+                    set, grant, later, ..
+                } = data::read(data);
                 let Some(set) = set else {
                     return false;
                 };
                 let own = &mut self.own;
+                if set.contains_key("pins") {
+                    let before = own.settings.pins.clone().unwrap_or_default();
+                    let prefix = own.prefix_pins.take().unwrap_or(before);
+                    own.prefix_pins = (later == Some(true)).then_some(prefix);
+                }
                 own.grants.merge(&mut own.settings, &set, row.at.seq, grant);
                 true
             }
@@ -244,24 +255,27 @@ impl AgentState {
                     name,
                     ..Settings::default()
                 });
+                self.own.prefix_pins = fork.prefix_pins.take();
                 self.own.system = fork.system;
-                self.own.fork = Some(fork);
+                self.own.fork = Some(Box::new(fork));
                 true
+            }
+            Some(Kind::Clear | Kind::Rewind | Kind::Summary) => {
+                // Requests change here anyway, so the prefix takes the pins of the settings.
+                self.own.prefix_pins = None;
+                false
             }
             Some(
                 Kind::User
                 | Kind::Assistant
                 | Kind::ToolCall
                 | Kind::ToolResult
-                | Kind::Clear
                 | Kind::Mark
-                | Kind::Rewind
                 | Kind::Fork
                 | Kind::AgentKilled
                 | Kind::Usage
                 | Kind::Interrupted
-                | Kind::Error
-                | Kind::Summary,
+                | Kind::Error,
             )
             | None => false,
         }
@@ -297,6 +311,20 @@ impl AgentState {
         &self.own.settings
     }
 
+    /// Returns the pins whose texts follow the system prompt.
+    ///
+    /// Until the next context row these can be older than the pins of the settings.
+    pub fn prefix_pins(&self) -> &[Pin] {
+        let pins = self.own.prefix_pins.as_ref();
+        pins.or(self.own.settings.pins.as_ref())
+            .map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the prefix's pins for an inheriting child, if they differ from the settings'.
+    pub(crate) fn waiting_prefix_pins(&self) -> Option<&[Pin]> {
+        self.own.prefix_pins.as_deref()
+    }
+
     /// Returns the tagged rows behind mode and rules of the settings.
     pub fn grants(&self) -> &Grants {
         &self.own.grants
@@ -304,12 +332,12 @@ impl AgentState {
 
     /// Returns the fork data of a child; of the settings it has only the name.
     pub fn fork(&self) -> Option<&ForkData> {
-        self.own.fork.as_ref()
+        self.own.fork.as_deref()
     }
 
     /// Returns the last inherited row.
     pub fn inherits_from(&self) -> Option<RowRef> {
-        let fork = self.own.fork.as_ref()?;
+        let fork = self.own.fork.as_deref()?;
         fork_point_of(self.agent, fork)
     }
 

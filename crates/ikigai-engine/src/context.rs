@@ -147,7 +147,7 @@ impl EngineReader {
         let settings = agent.state.settings().clone();
         let tools = self.toolset(&settings).await;
         let target = Target {
-            documents: documents(self.reader(), &settings).await?,
+            documents: documents(self.reader(), &agent.state).await?,
             ..target_of(choice, &tools)
         };
         let counted = self.budget(&settings, choice, self.models.window_tokens(choice));

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use ikigai_core::Settings;
+use ikigai_core::AgentState;
 use ikigai_store::{ReadLog, StoreError};
 use ikigai_tools::paths::Located;
 use ikigai_tools::{BadArguments, Place, paths};
@@ -15,9 +14,6 @@ use crate::EngineReader;
 
 /// Size limit of a file. A larger one would fill the window of most models alone.
 const MOST_BYTES: u64 = 256 * 1024;
-
-/// File that is pinned by default.
-const AGENTS_FILE: &str = "AGENTS.md";
 
 /// File with its contents.
 pub(crate) struct Document {
@@ -63,21 +59,33 @@ impl Document {
     }
 }
 
-/// Returns the texts of pinned documents, by the hashes in the settings.
+/// Returns the texts of pinned documents, by their hashes: those of the prefix, and those that it
+/// takes at the next context row.
 pub(crate) async fn documents(
     store: &dyn ReadLog,
-    settings: &Settings,
+    state: &AgentState,
 ) -> Result<BTreeMap<String, String>, StoreError> {
     let mut documents = BTreeMap::new();
-    for pin in settings.pins.iter().flatten() {
+    let pins = state.settings().pins.iter().flatten();
+    for pin in state.prefix_pins().iter().chain(pins) {
         let Some(hash) = &pin.hash else { continue };
-        let Ok(found) = hash.parse() else { continue };
-        if let Some(bytes) = store.blob(found).await? {
-            let text = String::from_utf8_lossy(&bytes).into_owned();
+        if documents.contains_key(hash) {
+            continue;
+        }
+        if let Some(text) = text_of(store, hash).await? {
             documents.insert(hash.clone(), text);
         }
     }
     Ok(documents)
+}
+
+/// Returns the text of a pinned document by its hash, if it is stored.
+pub(crate) async fn text_of(store: &dyn ReadLog, hash: &str) -> Result<Option<String>, StoreError> {
+    let Ok(hash) = hash.parse() else {
+        return Ok(None);
+    };
+    let bytes = store.blob(hash).await?;
+    Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 /// Returns true if links lead from a file out of its repository. Without a repository, its
@@ -145,32 +153,4 @@ pub(crate) fn size(bytes: usize) -> String {
         ..1024 => format!("{bytes} bytes"),
         _ => format!("{}.{} KB", bytes / 1024, bytes % 1024 * 10 / 1024),
     }
-}
-
-/// Returns `AGENTS.md` files of a directory and its ancestors, the most general first. Ends at the
-/// root of a repository or the user's home.
-#[expect(clippy::disallowed_methods, reason = "runs on a blocking thread")]
-pub(crate) fn agents_files(workdir: &Path, home: Option<&Path>) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for directory in workdir.ancestors() {
-        // Anyone can put files into a world-writable directory, so they are no instructions.
-        if directory != workdir && is_open_to_all(directory) {
-            break;
-        }
-        let file = directory.join(AGENTS_FILE);
-        if file.is_file() {
-            found.push(file);
-        }
-        if directory.join(".git").exists() || Some(directory) == home {
-            break;
-        }
-    }
-    found.reverse();
-    found
-}
-
-#[expect(clippy::disallowed_methods, reason = "runs on a blocking thread")]
-fn is_open_to_all(directory: &Path) -> bool {
-    let mode = fs::metadata(directory).map(|found| found.permissions().mode());
-    mode.is_ok_and(|mode| mode & 0o002 != 0)
 }

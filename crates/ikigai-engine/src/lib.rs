@@ -21,6 +21,7 @@ mod follow;
 mod frontend;
 mod grants;
 mod hub;
+mod instructions;
 mod last_turn;
 mod ledger;
 mod lifecycle;

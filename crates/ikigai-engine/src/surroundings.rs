@@ -230,21 +230,23 @@ impl SeatFacts {
         format!("Environment now:\n{}", self.lines(|_, _| true).trim_end())
     }
 
-    /// Returns the block with all facts.
-    fn block(&self) -> String {
+    /// Returns the block with all facts, and a note on pinned files.
+    fn block(&self, note: &str) -> String {
         let mut lines = self.lines(|_, _| true);
         if !self.status.is_empty() {
-            let _ = write!(lines, "git status at the start:\n{}", self.status);
+            let _ = writeln!(lines, "git status at the start:\n{}", self.status);
         }
+        lines.push_str(note);
         framed(ENVIRONMENT, &[], &lines)
     }
 
-    /// Returns the text before a message whose model knows these facts; empty if none changed.
-    fn text_after(&self, known: Option<&BTreeMap<String, String>>) -> Option<String> {
+    /// Returns the text before a message whose model knows these facts; none if nothing changed.
+    fn text_after(&self, known: Option<&BTreeMap<String, String>>, note: &str) -> Option<String> {
         let Some(known) = known else {
-            return Some(self.block());
+            return Some(self.block(note));
         };
-        let changed = self.lines(|label, value| known.get(label).is_none_or(|it| it != value));
+        let mut changed = self.lines(|label, value| known.get(label).is_none_or(|it| it != value));
+        changed.push_str(note);
         let is_changed = !changed.is_empty();
         is_changed.then(|| {
             framed(
@@ -255,9 +257,15 @@ impl SeatFacts {
         })
     }
 
-    /// Puts the facts that the model does not know before the first of these messages.
-    pub(crate) fn add_to(&self, messages: &mut [Event], known: Option<&BTreeMap<String, String>>) {
-        let mut before = self.text_after(known);
+    /// Puts the facts that the model does not know, and a note on pinned files, before the first of
+    /// these messages.
+    pub(crate) fn add_to(
+        &self,
+        messages: &mut [Event],
+        known: Option<&BTreeMap<String, String>>,
+        note: &str,
+    ) {
+        let mut before = self.text_after(known, note);
         for message in messages {
             let Event::User { text, data } = message else {
                 continue;
@@ -273,7 +281,7 @@ impl SeatFacts {
     /// Makes the first message of a child.
     pub(crate) fn prompt(&self, typed: &str) -> ForkPrompt {
         ForkPrompt {
-            text: format!("{}\n\n{typed}", self.block()),
+            text: format!("{}\n\n{typed}", self.block("")),
             typed: Some(typed.to_owned()),
             environment: Some(self.by_label.clone()),
         }

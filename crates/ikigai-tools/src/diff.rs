@@ -42,7 +42,7 @@ pub(crate) struct Diff {
 }
 
 /// Returns all removed and added lines exactly: nothing is cut or replaced by symbols.
-pub(crate) fn whole(old: &[u8], new: &[u8]) -> String {
+pub fn whole(old: &[u8], new: &[u8]) -> String {
     let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
     let (old, new) = (lines(&old), lines(&new));
     let (same_head, went, came) = changed(&old, &new);

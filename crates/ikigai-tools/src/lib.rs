@@ -36,6 +36,7 @@ use ikigai_core::project::ToolSpec;
 use tokio_util::sync::CancellationToken;
 
 pub use arguments::BadArguments;
+pub use diff::whole as line_changes;
 pub use external::Broken;
 pub use output::{CallEnding, Output, Stale};
 pub use schedule::{Paths, Touches};

@@ -145,8 +145,7 @@ pub(crate) fn pinned<'a>(
     state: &'a AgentState,
     target: &'a Target,
 ) -> impl Iterator<Item = (&'a str, &'a str)> {
-    let pins = state.settings().pins.as_deref().unwrap_or_default();
-    pins.iter().filter_map(|pin| {
+    state.prefix_pins().iter().filter_map(|pin| {
         let text = target.documents.get(pin.hash.as_deref()?)?;
         Some((pin.path.as_deref()?, text.as_str()))
     })

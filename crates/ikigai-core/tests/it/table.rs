@@ -72,6 +72,7 @@ fn settings() -> Settings {
         pins: Some(vec![Pin {
             path: some("AGENTS.md"),
             hash: some("00ff"),
+            off: Some(true),
         }]),
         approve: Some(Approve::Ask),
         rules: Some(vec![Rule {
@@ -92,7 +93,7 @@ fn settings_json() -> Value {
         "name": "child",
         "workdir": "/w",
         "toolset": ["ls"],
-        "pins": [{"path": "AGENTS.md", "hash": "00ff"}],
+        "pins": [{"path": "AGENTS.md", "hash": "00ff", "off": true}],
         "approve": "ask",
         "rules": [{"tool": "shell", "pattern": "ls *"}],
         "budget_tokens": 100_000,
@@ -337,6 +338,7 @@ fn forks() -> Vec<Shape> {
         parent_name: some("boss"),
         settings: Some(settings()),
         system: Some(at(A, 1)),
+        prefix_pins: settings().pins,
         grant: some("tag"),
         ..ForkData::default()
     };
@@ -360,7 +362,8 @@ fn forks() -> Vec<Shape> {
                 "role": "child", "parent_uuid": A, "fork_message_id": 4,
                 "fork_point": {"agent": A, "seq": 4}, "call": {"agent": A, "seq": 3},
                 "context": "inherit", "parent_name": "boss", "settings": settings_json(),
-                "system": {"agent": A, "seq": 1}, "grant": "tag"
+                "system": {"agent": A, "seq": 1}, "grant": "tag",
+                "prefix_pins": [{"path": "AGENTS.md", "hash": "00ff", "off": true}]
             })),
         ),
     ]
@@ -377,6 +380,7 @@ fn commands_and_ends() -> Vec<Shape> {
         by: Some(AnsweredBy::Socket),
         resume: Some(true),
         grant: some("tag"),
+        later: Some(true),
     };
     let plain = CommandData {
         command: some("help"),
@@ -431,7 +435,7 @@ fn commands_and_ends() -> Vec<Shape> {
             Some("set"),
             Some(json!({
                 "command": "model", "args": "m", "echo": "/model m", "severity": "warning", "set": settings_json(),
-                "of": {"agent": A, "seq": 1}, "by": "socket", "resume": true,
+                "of": {"agent": A, "seq": 1}, "by": "socket", "resume": true, "later": true,
                 "grant": "tag"
             })),
         ),

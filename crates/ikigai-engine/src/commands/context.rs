@@ -8,6 +8,7 @@ use ikigai_tools::paths;
 
 use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed};
 use crate::documents::{Document, size};
+use crate::instructions::is_instruction_file;
 use crate::turn::CommandContext;
 
 pub(super) const PIN: Command = Command {
@@ -79,12 +80,18 @@ async fn pin(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Troub
     let hash = blobs::hash_of(&document.bytes).to_string();
     let is_it = |pin: &&mut Pin| pin.path.as_deref() == Some(path.as_str());
     let word = if let Some(known) = pins.iter_mut().find(is_it) {
+        let was_off = known.off.take() == Some(true);
         known.hash = Some(hash);
-        "Already pinned, reloaded"
+        if was_off {
+            "Pinned"
+        } else {
+            "Already pinned, reloaded"
+        }
     } else {
         pins.push(Pin {
             path: Some(path.clone()),
             hash: Some(hash),
+            off: None,
         });
         "Pinned"
     };
@@ -102,12 +109,19 @@ fn unpin(ctx: &CommandContext<'_>, text: &str) -> Result<Reply, Trouble> {
     let located = paths::locate(&place, text);
     let located = located.map_or_else(|_| resolved.clone(), |found| found.path);
     let mut pins = ctx.settings().pins.clone().unwrap_or_default();
-    let before = pins.len();
-    pins.retain(|pin| {
+    let before = pins.clone();
+    pins.retain_mut(|pin| {
         let path = pin.path.as_deref().map(std::path::Path::new);
-        path != Some(&resolved) && path != Some(&located)
+        let is_it = path == Some(&resolved) || path == Some(&located);
+        // Without its pin an instruction file would be found again when the next turn starts.
+        if is_it && path.is_some_and(is_instruction_file) {
+            pin.off = Some(true);
+            pin.hash = None;
+            return true;
+        }
+        !is_it
     });
-    if pins.len() == before {
+    if pins == before {
         return Trouble::refused(format!("{text} is not pinned · /pin lists pinned files"));
     }
     let name = paths::shown(&place, &located);
@@ -126,6 +140,7 @@ fn list(ctx: &CommandContext<'_>) -> String {
     let pins = ctx.settings().pins.as_deref().unwrap_or_default();
     let lines: Vec<_> = pins
         .iter()
+        .filter(|pin| pin.off != Some(true))
         .map(|pin| {
             let path = pin.path.as_deref().unwrap_or_default();
             let name = paths::shown(&place, std::path::Path::new(path));

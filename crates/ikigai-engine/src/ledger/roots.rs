@@ -12,8 +12,9 @@ use ikigai_store::{
 use ikigai_tools::Place;
 
 use super::{Ledger, Starter};
-use crate::documents::{Document, agents_files};
+use crate::documents::Document;
 use crate::environment::{draw_agent, draw_session};
+use crate::instructions::instruction_files;
 use crate::{Engine, EngineError};
 
 /// System prompt of a new agent: the same for all, so that they share a provider's cache.
@@ -57,7 +58,7 @@ impl Ledger {
     async fn first_pins(engine: &Engine, workdir: &str) -> Result<Option<Vec<Pin>>, EngineError> {
         let (start, home) = (PathBuf::from(workdir), engine.environment.home());
         let found =
-            tokio::task::spawn_blocking(move || agents_files(&start, home.as_deref())).await;
+            tokio::task::spawn_blocking(move || instruction_files(&start, home.as_deref())).await;
         let place = Place {
             workdir: PathBuf::from(workdir),
             hidden: engine.safety.hidden.clone(),
@@ -75,6 +76,7 @@ impl Ledger {
             pins.push(Pin {
                 path: Some(name.to_owned()),
                 hash,
+                off: None,
             });
         }
         Ok(Some(pins).filter(|pins| !pins.is_empty()))

@@ -13,7 +13,8 @@ use ikigai_store::{Agent, Effect};
 use tokio::time::{Instant, sleep_until};
 
 use super::draft::Draft;
-use super::queue::{Senders, withdrawn};
+use super::preparation::PinStage;
+use super::queue::{Boundary, Senders, withdrawn};
 use super::turn_loop::TurnLoop;
 use super::{TurnStep, failed_report};
 use crate::EngineError;
@@ -133,10 +134,12 @@ impl TurnLoop<'_> {
             }
             return Ok(TurnStep::Done(Outcome::Completed));
         }
-        if !self.worker.inbox().take_in(Senders::User, front).await? {
+        let inbox = &mut self.worker.inbox();
+        let taken = inbox.take_in(Senders::User, Boundary::Start, front);
+        if !taken.await? {
             return Ok(TurnStep::Done(Outcome::Completed));
         }
-        self.turn.starts = true;
+        self.turn.pins = PinStage::Take;
         self.turn.requests = 0;
         self.turn.calls = 0;
         self.turn.deadline = Instant::now() + self.worker.engine().limits.time;

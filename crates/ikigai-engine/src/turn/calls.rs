@@ -19,7 +19,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::queue::{Senders, withdrawn};
+use super::queue::{Boundary, Senders, withdrawn};
 use super::tool_run::{BROKE_DOWN, GRACE, carry_out};
 use super::{Turn, TurnStep, failed_report};
 use crate::calls::{Came, OpenCall, close};
@@ -179,7 +179,10 @@ impl ToolRound<'_> {
             let rows = vec![failure(Category::Limit, &text, None, 1)];
             return self.worker.give_up(rows, text, front).await;
         }
-        self.worker.inbox().take_in(Senders::User, front).await?;
+        self.worker
+            .inbox()
+            .take_in(Senders::User, Boundary::Within, front)
+            .await?;
         Ok(TurnStep::Ask)
     }
 

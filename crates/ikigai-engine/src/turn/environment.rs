@@ -1,5 +1,7 @@
 //! Facts about an agent's surroundings, put before the messages of a turn.
 
+use std::collections::BTreeMap;
+
 use ikigai_core::Event;
 
 use crate::ledger::Ledger;
@@ -18,15 +20,22 @@ pub(super) async fn facts(ledger: &Ledger, answers: bool) -> Option<SeatFacts> {
     Some(facts.with_agent(name, ledger.agent.state.fork()))
 }
 
-/// Puts facts that the model does not know yet before these messages.
+/// Puts facts that the model does not know yet, and a note on pinned files, before these messages.
 pub(super) async fn add(
     ledger: &mut Ledger,
     messages: &mut [Event],
     answers: bool,
+    note: &str,
 ) -> Result<(), EngineError> {
-    if let Some(facts) = facts(ledger, answers).await {
-        let known = mentions::known_environment(ledger).await?;
-        facts.add_to(messages, known.as_ref());
+    let facts = facts(ledger, answers).await;
+    if facts.is_none() && note.is_empty() {
+        return Ok(());
+    }
+    let known = mentions::known_environment(ledger).await?;
+    match facts {
+        Some(facts) => facts.add_to(messages, known.as_ref(), note),
+        // Without facts about the machine only the note is new.
+        None => SeatFacts::default().add_to(messages, Some(&BTreeMap::new()), note),
     }
     Ok(())
 }

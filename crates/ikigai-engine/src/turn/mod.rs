@@ -29,15 +29,15 @@ pub(crate) use compact::{Summary, Written};
 pub use interpreter::During;
 pub(crate) use interpreter::Interpreter;
 pub(crate) use other_agents::{resume_other, start_other};
-use preparation::Turn;
 pub(crate) use preparation::check_resumable;
+use preparation::{PinStage, Turn};
 pub use worker::Worker;
 
 use ikigai_core::data::{Category, Via};
 use ikigai_core::{Event, Micros, RowRef, Seq};
 use ikigai_store::CommitError;
 
-use self::queue::{Senders, consumed, withdrawn};
+use self::queue::{Boundary, Senders, consumed, withdrawn};
 use self::turn_loop::TurnLoop;
 use crate::calls::OpenCall;
 use crate::environment::CrashPoint;
@@ -106,7 +106,8 @@ impl Worker {
         self.tell_settled(front).await?;
         let turn = Turn::prepare(&self.ledger).await?;
         let (message, files) = mentions::message_row(&mut self.ledger, text).await?;
-        let turn = self.context_keeper().turn_for(&message, turn).await?;
+        let mut turn = self.context_keeper().turn_for(&message, turn).await?;
+        turn.pins = PinStage::Take;
         turn.check_message(&message, &self.ledger.agent)?;
         for file in files {
             front.tell(UiEvent::Notice(file));
@@ -115,12 +116,16 @@ impl Worker {
         // Queued messages are older than this one.
         let waiting = self.inbox().waiting(Senders::Anybody).await?;
         let queued = self.inbox().shown(&waiting).await?;
-        let first = closed.len() as u64;
+        let changes = pins::pin_changes(&mut self.ledger).await?;
+        changes.warn(front);
+        let first = closed.len() as u64 + u64::from(changes.row.is_some());
         let agent = self.ledger.agent.state.agent();
         let consume = |head: Seq| consumed(&waiting, RowRef::new(agent, Seq(head.0 + first)));
         let mut messages: Vec<_> = queued.into_iter().chain([message]).collect();
-        environment::add(&mut self.ledger, &mut messages, front.answers).await?;
-        let plan = CommitPlan::events(closed.into_iter().chain(messages).collect());
+        let (answers, note) = (front.answers, &changes.note);
+        environment::add(&mut self.ledger, &mut messages, answers, note).await?;
+        let events = closed.into_iter().chain(changes.row).chain(messages);
+        let plan = CommitPlan::events(events.collect());
         self.ledger.crash_point(CrashPoint::BeforeMessageStored);
         let rows = self.ledger.commit(plan.with_at(&consume).dated(at)).await?;
         self.ledger.crash_point(CrashPoint::AfterMessageStored);
@@ -137,7 +142,16 @@ impl Worker {
         front: &mut FrontEnd<'_>,
     ) -> Result<Outcome, EngineError> {
         self.tell_settled(front).await?;
-        let turn = Turn::prepare(&self.ledger).await?;
+        self.answer_at(PinStage::Read, front).await
+    }
+
+    async fn answer_at(
+        &mut self,
+        stage: PinStage,
+        front: &mut FrontEnd<'_>,
+    ) -> Result<Outcome, EngineError> {
+        let mut turn = Turn::prepare(&self.ledger).await?;
+        turn.pins = stage;
         Box::pin(TurnLoop { worker: self, turn }.run(TurnStep::Ask, front)).await
     }
 
@@ -147,8 +161,14 @@ impl Worker {
         front: &mut FrontEnd<'_>,
     ) -> Result<Outcome, EngineError> {
         self.tell_settled(front).await?;
-        self.inbox().take_in(Senders::Anybody, front).await?;
-        self.answer(front).await
+        let inbox = &mut self.inbox();
+        let taken = inbox.take_in(Senders::Anybody, Boundary::Start, front);
+        let stage = if taken.await? {
+            PinStage::Take
+        } else {
+            PinStage::Read
+        };
+        self.answer_at(stage, front).await
     }
 
     /// Resumes a stopped turn.
@@ -190,7 +210,7 @@ impl Worker {
     /// Continues unfinished work in the log: open calls, or an unanswered message.
     pub(crate) async fn go_on(&mut self, front: &mut FrontEnd<'_>) -> Result<Outcome, EngineError> {
         let mut turn = Turn::prepare(&self.ledger).await?;
-        turn.starts = false;
+        turn.pins = PinStage::Current;
         let open = self.ledger.open_calls().await?;
         let first = if open.is_empty() {
             TurnStep::Ask

@@ -36,13 +36,24 @@ pub(super) struct Turn {
     pub(super) choice: ModelChoice,
     /// True if the newest request was refused as too long, and shortened.
     pub(super) overflowed: bool,
-    /// It starts; otherwise it continues.
-    pub(super) starts: bool,
+    /// Work on pinned files before its first request.
+    pub(super) pins: PinStage,
     pub(super) requests: usize,
     pub(super) calls: usize,
     /// Number of refusals of each call, by tool and arguments.
     pub(super) refusals: HashMap<(String, String), usize>,
     pub(super) deadline: Instant,
+}
+
+/// Work on pinned files before the first request of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PinStage {
+    /// They are read: the turn starts without a message.
+    Read,
+    /// They were read with the message that starts the turn.
+    Take,
+    /// None.
+    Current,
 }
 
 impl Turn {
@@ -61,11 +72,11 @@ impl Turn {
         let budget = engine.budget(settings, &choice, model.window_tokens());
         Ok(Self {
             target: Target {
-                documents: documents(engine.reader(), settings).await?,
+                documents: documents(engine.reader(), &agent.state).await?,
                 ..target_of(&choice, &tools)
             },
             settings: settings.clone(),
-            starts: true,
+            pins: PinStage::Read,
             budget,
             window: budget,
             scale: engine.models.token_scale(&choice),
@@ -88,7 +99,7 @@ impl Turn {
     ) -> Result<(), EngineError> {
         let fresh = read_held!(front, Self::prepare(ledger));
         *self = Self {
-            starts: self.starts,
+            pins: self.pins,
             overflowed: self.overflowed,
             requests: self.requests,
             calls: self.calls,

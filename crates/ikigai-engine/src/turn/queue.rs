@@ -4,6 +4,7 @@ use ikigai_core::data::Cause;
 use ikigai_core::{Event, RowRef, Seq};
 use ikigai_store::{Effect, MailEffect, MailId, MailOrigin, MailRecord, MailTopic};
 
+use super::pins::{PinChanges, pin_changes};
 use super::{During, Turn, Worker, environment};
 use crate::environment::{CrashPoint, draw_mail};
 use crate::family::shown_mail;
@@ -18,6 +19,15 @@ pub(super) enum Senders {
     User,
     /// At the start of a turn: all senders.
     Anybody,
+}
+
+/// Place of a delivery in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Boundary {
+    /// At the start of a turn, where pinned files are read.
+    Start,
+    /// Between two requests of a turn.
+    Within,
 }
 
 impl Worker {
@@ -211,6 +221,7 @@ impl Inbox<'_> {
     pub(super) async fn take_in(
         &mut self,
         senders: Senders,
+        boundary: Boundary,
         front: &mut FrontEnd<'_>,
     ) -> Result<bool, EngineError> {
         let agent = self.ledger.agent.state.agent();
@@ -219,9 +230,19 @@ impl Inbox<'_> {
             return Ok(false);
         }
         let mut events = read_held!(front, self.shown(&waiting));
-        let answers = front.answers;
-        read_held!(front, environment::add(self.ledger, &mut events, answers));
-        let consume = |head: Seq| consumed(&waiting, RowRef::new(agent, head));
+        let changes = match boundary {
+            Boundary::Start => read_held!(front, pin_changes(self.ledger)),
+            Boundary::Within => PinChanges::default(),
+        };
+        changes.warn(front);
+        let (answers, note) = (front.answers, &changes.note);
+        read_held!(
+            front,
+            environment::add(self.ledger, &mut events, answers, note)
+        );
+        let first = u64::from(changes.row.is_some());
+        let consume = |head: Seq| consumed(&waiting, RowRef::new(agent, Seq(head.0 + first)));
+        let events = changes.row.into_iter().chain(events).collect();
         self.ledger.crash_point(CrashPoint::BeforeQueueTakenIn);
         let rows = self
             .ledger

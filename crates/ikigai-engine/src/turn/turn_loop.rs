@@ -1,5 +1,6 @@
 //! The loop of one turn: ask the model, run its calls, until it makes none.
 
+use super::preparation::PinStage;
 use super::{Turn, TurnStep};
 use crate::frontend::{FrontEnd, Outcome, UiEvent};
 use crate::{EngineError, Worker};
@@ -40,12 +41,14 @@ impl TurnLoop<'_> {
         ended
     }
 
-    /// Reads pinned documents again if a turn starts.
+    /// Reads pinned files again if a turn starts.
     pub(super) async fn begin_turn(&mut self, front: &mut FrontEnd<'_>) -> Result<(), EngineError> {
-        if self.turn.starts {
-            self.read_pins(front).await?;
+        match self.turn.pins {
+            PinStage::Read => self.read_pins(front).await?,
+            PinStage::Take => {}
+            PinStage::Current => return Ok(()),
         }
-        Ok(())
+        self.take_pins(front).await
     }
 
     async fn steps(

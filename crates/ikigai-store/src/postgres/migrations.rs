@@ -15,6 +15,7 @@ pub const MIGRATIONS: Migrations = &[
     include_str!("schema/004.sql"),
     include_str!("schema/005.sql"),
     include_str!("schema/006.sql"),
+    include_str!("schema/007.sql"),
 ];
 
 /// State of a schema.

@@ -78,6 +78,8 @@ pub enum Deed {
         resume: bool,
         output: Option<Text>,
     },
+    /// Pins that the prefix takes at the next context row, by the hash of their file.
+    PinLater(&'static str),
     /// A kill of some agents.
     Kill { target: usize, all: bool },
     /// Usage of a response.
@@ -261,6 +263,7 @@ fn deed() -> impl Strategy<Value = Deed> {
                 output
             }
         ),
+        3 => select(&["h1", "h2"][..]).prop_map(Deed::PinLater),
         1 => (0..8_usize, any::<bool>()).prop_map(|(target, all)| Deed::Kill { target, all }),
         2 => prop_oneof![0..100_u64, Just(u64::MAX)].prop_map(Deed::Usage),
         6 => bad_row().prop_map(Deed::Bad),
@@ -270,7 +273,7 @@ fn deed() -> impl Strategy<Value = Deed> {
         1 => (0..6_usize).prop_map(Deed::Forget),
     ]
     .boxed();
-    prop_oneof![45 => conversation, 32 => path, 17 => beside]
+    prop_oneof![45 => conversation, 32 => path, 19 => beside]
 }
 
 fn saying() -> impl Strategy<Value = Saying> {

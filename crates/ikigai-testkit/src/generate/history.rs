@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use ikigai_core::data::{ForkContext, SystemOrigin};
 use ikigai_core::load::{Loaded, load};
+use ikigai_core::settings::Pin;
 use ikigai_core::{AgentId, Block, Event, Kind, Role, Row, RowRef, Seq};
 use ikigai_store::{Batch, Effect, Log, Snapshot};
 use serde_json::{Map, Value};
@@ -134,6 +135,14 @@ impl History {
                 let set = set.map(settings);
                 let event = events::command(set, spell(echo), *resume, spell(output));
                 self.append(agent, vec![event]);
+            }
+            Deed::PinLater(hash) => {
+                let pin = Pin {
+                    path: Some("AGENTS.md".to_owned()),
+                    hash: Some((*hash).to_owned()),
+                    off: None,
+                };
+                self.append(agent, vec![Event::set_pins(vec![pin], true)]);
             }
             Deed::Kill { target, all } => {
                 let (target, _) = self.agents[target % self.agents.len()];

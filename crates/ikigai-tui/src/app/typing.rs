@@ -81,6 +81,7 @@ impl InputLayer {
             let pins = state.settings().pins.iter().flatten();
             let workdir = state.settings().workdir.as_deref().map(Path::new);
             // As `/pin` lists them.
+            let pins = pins.filter(|pin| pin.off != Some(true));
             let pins = pins.filter_map(|pin| {
                 let path = Path::new(pin.path.as_deref()?);
                 let below = workdir.and_then(|workdir| path.strip_prefix(workdir).ok());

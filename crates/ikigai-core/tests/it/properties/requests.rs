@@ -1,5 +1,6 @@
 //! Properties of requests: total, valid, independent of the rows read, growing at their end.
 
+use ikigai_core::data::{self, CommandData};
 use ikigai_core::project::{
     Filling, assemble, block_tokens, estimate_request, estimate_tokens, is_full,
 };
@@ -30,9 +31,15 @@ fn targets() -> [Target; 3] {
         parameters: json!({"type": "object"}),
         facts: ikigai_core::project::ToolFacts::default(),
     });
-    let document = ("h1".to_owned(), "be kind".to_owned());
-    stranger.documents.extend([document]);
+    stranger.documents = documents();
     [target(OWN.0, OWN.1), target(OWN.0, "two"), stranger]
+}
+
+/// Returns the texts of the files that histories pin.
+fn documents() -> std::collections::BTreeMap<String, String> {
+    [("h1", "be kind"), ("h2", "be brief")]
+        .map(|(hash, text)| (hash.to_owned(), text.to_owned()))
+        .into()
 }
 
 /// Returns a view of some rows.
@@ -170,11 +177,12 @@ proptest! {
         }
     }
 
-    /// E5
+    /// E5 E3b: a changed pin waits for a context row, so the system slot stays too.
     #[test]
     fn prop_requests_extend_their_predecessor(actions in actions(30)) {
         let history = History::of(&actions);
-        let target = target(OWN.0, OWN.1);
+        let mut target = target(OWN.0, OWN.1);
+        target.documents = documents();
         for head in history.heads() {
             let mut agent = Agent::new(head.agent);
             let mut sent: Option<(Sent, Request)> = None;
@@ -194,6 +202,7 @@ proptest! {
                 {
                     let blocks = blocks_of(&request);
                     prop_assert!(blocks.starts_with(&blocks_of(earlier)), "{:?} {:?}", earlier, request);
+                    prop_assert_eq!(&earlier.system, &request.system);
                 }
                 sent = Some((next, request));
             }
@@ -259,9 +268,11 @@ fn send(history: &History, agent: &Agent, target: &Target, at: RowRef) -> Option
 
 /// Returns true if a row may change the beginning of the next request.
 ///
-/// These are all control rows except marks.
+/// These are all control rows except marks and pins for the next context row.
 fn may_break_off(history: &History, row: &Row) -> bool {
-    history.is_control(row.at) && row.kind.read_as() != Some(Kind::Mark)
+    let command: CommandData = data::read(row.data.as_deref());
+    let stays = row.kind.read_as() == Some(Kind::Mark) || command.later == Some(true);
+    history.is_control(row.at) && !stays
 }
 
 fn blocks_of(request: &Request) -> Vec<(Role, &Block)> {

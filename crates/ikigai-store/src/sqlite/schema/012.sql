@@ -1,0 +1,2 @@
+-- Command rows carry `later`, and forks `prefix_pins`: a change of pinned files reaches the prefix of requests
+-- only at the next context row. An older program would send another prefix than the log means. No table changes.
