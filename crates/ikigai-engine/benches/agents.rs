@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ikigai_engine::{AgentLimits, Engine, FrontEnd, System, USER_REQUESTS, Worker};
+use ikigai_engine::{AgentLimits, Engine, FrontEnd, System, USER_REQUESTS, UserInput, Worker};
 use ikigai_providers::{Demo, Models};
 use ikigai_testkit::stores::{Sample, SampleEngine, StoredSample};
 use tokio::runtime::Builder;
@@ -140,7 +140,10 @@ async fn line(worker: &mut Worker, line: &str) {
     let (_sender, mut receiver) = mpsc::channel(USER_REQUESTS);
     let mut tell = |_| {};
     let mut desk = FrontEnd::new(&mut receiver, &mut tell);
-    worker.line(line, &mut desk).await.unwrap();
+    worker
+        .line(UserInput::parse(line), &mut desk)
+        .await
+        .unwrap();
 }
 
 /// Waits until all started agents have answered.

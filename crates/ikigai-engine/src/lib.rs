@@ -21,6 +21,7 @@ mod follow;
 mod frontend;
 mod grants;
 mod hub;
+mod input;
 mod instructions;
 mod last_turn;
 mod ledger;
@@ -56,6 +57,7 @@ pub use frontend::{
     SummaryDraft, TerminalRun, ToolOutput, TurnEnd, USER_REQUESTS, UiEvent, UserRequest,
 };
 pub use hub::{Observer, Opening, UseObserver};
+pub use input::{CommandLine, ShellLine, UnknownCommand, UserInput};
 pub use lifecycle::{HeldFork, Stopped};
 pub use limits::{AgentLimits, Limits, Resume};
 pub use past_request::PastRequest;

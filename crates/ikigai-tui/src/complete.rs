@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use ikigai_engine::commands::{
-    Candidate, Command, Completes, CompletionContext, Takes, Wanted, complete, is_complete, wanted,
+    Candidate, Completes, CompletionContext, Takes, Wanted, complete, find, is_complete, wanted,
 };
 
 use crate::line::TextLine;
@@ -167,7 +167,7 @@ impl Completion {
             self.closed = Some((from, put.clone()));
             let further = match what {
                 Completes::Commands if from == 1 => {
-                    Command::find(&put).is_some_and(|command| command.takes != Takes::Nothing)
+                    find(&put).is_some_and(|command| command.takes != Takes::Nothing)
                 }
                 // After `@` the message continues.
                 Completes::Paths => !text.starts_with('/'),

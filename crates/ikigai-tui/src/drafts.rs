@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use ikigai_core::{AgentId, Micros};
-use ikigai_engine::{MailId, Submission};
+use ikigai_engine::{MailId, Submission, UserInput};
 use rustix::fd::OwnedFd;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use serde::{Deserialize, Serialize};
@@ -100,7 +100,7 @@ impl DraftFiles {
             agent: agent.to_string(),
             id: id_name(submission.id),
             at: submission.at.0,
-            text: submission.line.clone(),
+            text: submission.line().to_owned(),
         };
         let bytes = serde_json::to_vec(&json)?;
         replace(&self.path(&json.id, PENDING), &bytes, Sync::Yes)
@@ -278,7 +278,7 @@ fn parse_pending(bytes: &[u8]) -> Option<PendingMessage> {
         submission: Submission {
             id: MailId(u128::from_str_radix(&json.id, 16).ok()?),
             at: Micros(json.at),
-            line: json.text,
+            input: UserInput::parse(json.text),
         },
     })
 }

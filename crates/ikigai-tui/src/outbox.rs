@@ -5,8 +5,7 @@
 use std::time::{Duration, Instant};
 
 use ikigai_core::AgentId;
-use ikigai_engine::commands::{Line, parse};
-use ikigai_engine::{MailId, Submission, looks_like_key};
+use ikigai_engine::{MailId, Submission, UserInput, looks_like_key};
 
 use crate::drafts::PendingMessage;
 
@@ -137,7 +136,7 @@ impl Outbox {
         let Some(reason) = before.find_map(OutboxEntry::reason).map(str::to_owned) else {
             return false;
         };
-        if !matches!(parse(&submission.line), Line::Message(_)) {
+        if !submission.input.is_message() {
             return false;
         }
         let retry_at = now;
@@ -151,7 +150,7 @@ impl Outbox {
     pub fn restore(&mut self, pending: Vec<PendingMessage>, now: Instant) -> Vec<PendingMessage> {
         let mut commands = Vec::new();
         for pending in pending {
-            if !matches!(parse(&pending.submission.line), Line::Message(_)) {
+            if !pending.submission.input.is_message() {
                 self.actions.push(OutboxAction::Drop(pending.submission.id));
                 commands.push(pending);
                 continue;
@@ -185,11 +184,11 @@ impl Outbox {
         self.entries.iter_mut().find(has_id)
     }
 
-    /// Returns the text of a line.
-    pub fn line(&self, id: MailId) -> Option<&str> {
+    /// Returns a line.
+    pub fn input(&self, id: MailId) -> Option<&UserInput> {
         let mut entries = self.entries.iter();
         let entry = entries.find(|entry| entry.submission.id == id)?;
-        Some(&entry.submission.line)
+        Some(&entry.submission.input)
     }
 
     /// Returns true if the outbox has a line.
@@ -338,7 +337,7 @@ impl Outbox {
             let is_due = entry.reason().is_some() || now >= entry.since + SAVED_AFTER;
             if entry.saved == SaveState::Not && is_due {
                 entry.saved = SaveState::Asked;
-                if !looks_like_key(&entry.submission.line) {
+                if !looks_like_key(entry.submission.line()) {
                     self.actions.push(OutboxAction::Save(entry.pending()));
                 }
             }

@@ -10,7 +10,6 @@ use ikigai_store::{AgentRecord, BoxFuture};
 use tokio::time::{Instant, sleep_until};
 
 use super::compact::NOTHING;
-use super::dispatch::late_data;
 use super::fork::{no_room, told};
 use super::reply::Then;
 use super::{Reply, Trouble};
@@ -37,7 +36,7 @@ pub(crate) enum CommandAction {
     Summarise(Option<String>),
     /// Opens a summary in the user's editor: the one in force, or a new one.
     EditSummary {
-        line: String,
+        echo: Box<CommandData>,
         in_force: Option<(RowRef, SummaryData, String)>,
         instructions: Option<String>,
     },
@@ -61,10 +60,10 @@ impl CommandAction {
             Self::Wait(agents, patience) => Box::pin(watch_agents(worker, agents, patience, front)),
             Self::Summarise(instructions) => Box::pin(summarise(worker, instructions, front)),
             Self::EditSummary {
-                line,
+                echo,
                 in_force,
                 instructions,
-            } => Box::pin(edit_summary(worker, line, in_force, instructions, front)),
+            } => Box::pin(edit_summary(worker, echo, in_force, instructions, front)),
         }
     }
 }
@@ -216,13 +215,14 @@ fn outcome(written: Written) -> Result<Reply, Trouble> {
 
 async fn edit_summary(
     worker: &mut Worker,
-    line: String,
+    echo: Box<CommandData>,
     in_force: Option<(RowRef, SummaryData, String)>,
     instructions: Option<String>,
     front: &mut FrontEnd<'_>,
 ) -> Result<Reply, Trouble> {
     // The newest row is that of the command.
-    let command = late_data(&line, worker.newest());
+    let of = Some(worker.newest());
+    let command = CommandData { of, ..*echo };
     let mut keeper = worker.context_keeper();
     let draft = if let Some(in_force) = in_force {
         keeper.draft_of(in_force, command).await?

@@ -7,7 +7,10 @@ use ikigai_store::{AgentEffect, AgentRecord, Effect, MailEffect, MailOrigin, Mai
 
 use super::actions::CommandAction;
 use super::reply::Then;
-use super::{Command, CommandOption, Completes, Group, Next, Reply, Shows, Takes, Trouble, Typed};
+use super::{
+    Command, CommandOption, Completes, Group, Next, Reply, Shows, SlashCommand, Takes, Trouble,
+    Typed,
+};
 use crate::environment::draw_mail;
 use crate::family::{check_mail, tree};
 use crate::family_tree::FamilyTree;
@@ -23,76 +26,85 @@ const LONGEST_WAIT_SECONDS: u64 = 86_400;
 /// Length of a mail in a list, in characters.
 const SHOWN_CHARS: usize = 60;
 
-pub(super) const AGENTS: Command = Command {
-    help: "show the tree of agents",
-    shows: Shows::Overlay,
-    ..Command::new("agents", Group::Agents, |ctx, _| {
-        Box::pin(async move { Ok(Reply::says(tree(ctx.engine()).await?)) })
-    })
+pub(super) const AGENTS: SlashCommand = SlashCommand {
+    command: Command {
+        help: "show the tree of agents",
+        shows: Shows::Overlay,
+        ..Command::new("agents", Group::Agents)
+    },
+    handler: |ctx, _| Box::pin(async move { Ok(Reply::says(tree(ctx.engine()).await?)) }),
 };
 
-pub(super) const SWITCH: Command = Command {
-    arguments: "[AGENT|..]",
-    help: "go to another agent, or .. for the parent",
-    takes: Takes::Words,
-    completes: &[Completes::Agents],
-    ..Command::new("switch", Group::Agents, |ctx, typed| {
-        Box::pin(switch(ctx, typed))
-    })
+pub(super) const SWITCH: SlashCommand = SlashCommand {
+    command: Command {
+        arguments: "[AGENT|..]",
+        help: "go to another agent, or .. for the parent",
+        takes: Takes::Words,
+        completes: &[Completes::Agents],
+        ..Command::new("switch", Group::Agents)
+    },
+    handler: |ctx, typed| Box::pin(switch(ctx, typed)),
 };
 
-pub(super) const SEND: Command = Command {
-    arguments: "[--wake] AGENT text",
-    help: "send a message to another agent; --wake starts its turn",
-    examples: &[(
-        "/send docs the parser has changed",
-        "docs reads it with its next turn",
-    )],
-    takes: Takes::WordsThenText(1),
-    options: &[CommandOption::Flag("--wake")],
-    completes: &[Completes::Agents, Completes::Nothing],
-    ..Command::new("send", Group::Agents, |ctx, typed| {
-        Box::pin(send(ctx, typed))
-    })
+pub(super) const SEND: SlashCommand = SlashCommand {
+    command: Command {
+        arguments: "[--wake] AGENT text",
+        help: "send a message to another agent; --wake starts its turn",
+        examples: &[(
+            "/send docs the parser has changed",
+            "docs reads it with its next turn",
+        )],
+        takes: Takes::WordsThenText(1),
+        options: &[CommandOption::Flag("--wake")],
+        completes: &[Completes::Agents, Completes::Nothing],
+        ..Command::new("send", Group::Agents)
+    },
+    handler: |ctx, typed| Box::pin(send(ctx, typed)),
 };
 
-pub(super) const WAIT_FOR: Command = Command {
-    arguments: "[AGENT …] [--for 10m]",
-    help: "wait until child agents finish",
-    examples: &[("/wait fix-lexer --for 90", "at most 90 seconds")],
-    takes: Takes::Words,
-    options: &[CommandOption::Value("--for")],
-    completes: &[Completes::Agents],
-    during: super::During::AtBreak,
-    ..Command::new("wait", Group::Agents, |ctx, typed| {
-        Box::pin(wait(ctx, typed))
-    })
+pub(super) const WAIT_FOR: SlashCommand = SlashCommand {
+    command: Command {
+        arguments: "[AGENT …] [--for 10m]",
+        help: "wait until child agents finish",
+        examples: &[("/wait fix-lexer --for 90", "at most 90 seconds")],
+        takes: Takes::Words,
+        options: &[CommandOption::Value("--for")],
+        completes: &[Completes::Agents],
+        during: super::During::AtBreak,
+        ..Command::new("wait", Group::Agents)
+    },
+    handler: |ctx, typed| Box::pin(wait(ctx, typed)),
 };
 
-pub(super) const KILL: Command = Command {
-    arguments: "[AGENT]",
-    help: "end an agent and its children; not a root",
-    takes: Takes::Words,
-    completes: &[Completes::Agents],
-    reports: Some(ikigai_core::Kind::AgentKilled),
-    ..Command::new("kill", Group::Agents, |ctx, typed| {
-        Box::pin(kill(ctx, typed))
-    })
+pub(super) const KILL: SlashCommand = SlashCommand {
+    command: Command {
+        arguments: "[AGENT]",
+        help: "end an agent and its children; not a root",
+        takes: Takes::Words,
+        completes: &[Completes::Agents],
+        reports: Some(ikigai_core::Kind::AgentKilled),
+        ..Command::new("kill", Group::Agents)
+    },
+    handler: |ctx, typed| Box::pin(kill(ctx, typed)),
 };
 
-pub(super) const REAP: Command = Command {
-    arguments: "[AGENT]",
-    help: "hide ended agents (history is kept)",
-    takes: Takes::Words,
-    completes: &[Completes::Agents],
-    ..Command::new("reap", Group::Agents, |ctx, typed| {
-        Box::pin(reap(ctx, typed))
-    })
+pub(super) const REAP: SlashCommand = SlashCommand {
+    command: Command {
+        arguments: "[AGENT]",
+        help: "hide ended agents (history is kept)",
+        takes: Takes::Words,
+        completes: &[Completes::Agents],
+        ..Command::new("reap", Group::Agents)
+    },
+    handler: |ctx, typed| Box::pin(reap(ctx, typed)),
 };
 
-pub(super) const MAIL: Command = Command {
-    help: "list messages to this agent and their state",
-    ..Command::new("mail", Group::Agents, |ctx, _| Box::pin(mail(ctx)))
+pub(super) const MAIL: SlashCommand = SlashCommand {
+    command: Command {
+        help: "list messages to this agent and their state",
+        ..Command::new("mail", Group::Agents)
+    },
+    handler: |ctx, _| Box::pin(mail(ctx)),
 };
 
 /// Finds the agent that a user names.

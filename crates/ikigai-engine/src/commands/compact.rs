@@ -1,41 +1,43 @@
 //! `/compact`: summaries that replace older rows.
 
-use ikigai_core::data::{self, SummaryData};
+use ikigai_core::data::{self, CommandData, SummaryData};
 use ikigai_core::{Event, RowRef};
 use ikigai_store::history;
 
 use super::actions::CommandAction;
 use super::rows::name_of;
 use super::{
-    Command, CommandOption, Completes, During, Group, Reply, Shows, Takes, Trouble, Typed,
+    Command, CommandOption, Completes, During, Group, Reply, Shows, SlashCommand, Takes, Trouble,
+    Typed,
 };
 use crate::EngineError;
 use crate::cost::used_up;
 use crate::figures::turns;
 use crate::turn::CommandContext;
 
-pub(super) const COMPACT: Command = Command {
-    arguments: "[--edit] [instructions] | --show | --undo",
-    help: "summarise the conversation to free context",
-    examples: &[
-        ("/compact", "a summary of everything"),
-        ("/compact keep the names of all files", "with a wish"),
-        ("/compact --edit", "change the summary in your editor"),
-        ("/compact --show", "the newest summary"),
-        ("/compact --undo", "send the original messages again"),
-    ],
-    takes: Takes::WordsThenText(0),
-    options: &[
-        CommandOption::Flag("--edit"),
-        CommandOption::Flag("--show"),
-        CommandOption::Flag("--undo"),
-    ],
-    completes: &[Completes::Words(&["--edit", "--show", "--undo"])],
-    during: During::Interrupts,
-    shows: Shows::OverlayWith("--show"),
-    ..Command::new("compact", Group::Context, |ctx, typed| {
-        Box::pin(compact(ctx, typed))
-    })
+pub(super) const COMPACT: SlashCommand = SlashCommand {
+    command: Command {
+        arguments: "[--edit] [instructions] | --show | --undo",
+        help: "summarise the conversation to free context",
+        examples: &[
+            ("/compact", "a summary of everything"),
+            ("/compact keep the names of all files", "with a wish"),
+            ("/compact --edit", "change the summary in your editor"),
+            ("/compact --show", "the newest summary"),
+            ("/compact --undo", "send the original messages again"),
+        ],
+        takes: Takes::WordsThenText(0),
+        options: &[
+            CommandOption::Flag("--edit"),
+            CommandOption::Flag("--show"),
+            CommandOption::Flag("--undo"),
+        ],
+        completes: &[Completes::Words(&["--edit", "--show", "--undo"])],
+        during: During::Interrupts,
+        shows: Shows::OverlayWith("--show"),
+        ..Command::new("compact", Group::Context)
+    },
+    handler: |ctx, typed| Box::pin(compact(ctx, typed)),
 };
 
 pub(super) const NOTHING: &str = "nothing to summarise";
@@ -84,9 +86,15 @@ async fn edit(ctx: &mut CommandContext<'_>, instructions: Option<&str>) -> Resul
             "/compact --edit opens your editor and needs a screen · use /compact INSTRUCTIONS here",
         );
     }
-    let line = match instructions {
-        Some(instructions) => format!("/compact --edit {instructions}"),
-        None => "/compact --edit".to_owned(),
+    let arguments = match instructions {
+        Some(instructions) => format!("--edit {instructions}"),
+        None => "--edit".to_owned(),
+    };
+    let echo = CommandData {
+        command: Some("compact".to_owned()),
+        echo: Some(format!("/compact {arguments}")),
+        args: Some(arguments),
+        ..CommandData::default()
     };
     let in_force = match instructions {
         Some(_) => None,
@@ -101,7 +109,7 @@ async fn edit(ctx: &mut CommandContext<'_>, instructions: Option<&str>) -> Resul
     };
     let instructions = instructions.map(str::to_owned);
     let action = CommandAction::EditSummary {
-        line,
+        echo: Box::new(echo),
         in_force,
         instructions,
     };

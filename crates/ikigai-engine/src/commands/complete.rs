@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::{COMMANDS, Command, Completes};
-use crate::frontend::command_word;
+use super::line::command_word;
+use super::{Completes, all, find};
 
 /// Candidates by kind. The caller fills in the kind that [`wanted`] returns.
 #[derive(Clone, Debug, Default)]
@@ -96,7 +96,7 @@ fn word_at(line: &str, cursor: usize) -> Option<Wanted> {
     });
     let word = &before[word_at..];
     if let Some((name, rest)) = command_word(before) {
-        let command = Command::find(name)?;
+        let command = find(name)?;
         // A quoted argument is free text, and complete with its closing quote.
         if rest.contains(['"', '\'']) {
             return None;
@@ -157,12 +157,12 @@ pub fn is_complete(line: &str, cursor: usize, context: &CompletionContext) -> bo
         return true;
     };
     if wanted.what == Completes::Commands && wanted.from == 1 {
-        return Command::find(&wanted.typed).is_some();
+        return find(&wanted.typed).is_some();
     }
     if wanted.typed.is_empty() {
         let needed = command_word(line).is_some_and(|(name, before)| {
             let is_first = before.trim().is_empty();
-            let command = Command::find(name);
+            let command = find(name);
             is_first && command.is_some_and(|command| !command.arguments.starts_with('['))
         });
         return !needed;
@@ -202,7 +202,7 @@ fn choices(what: Completes, context: &CompletionContext) -> Vec<Candidate> {
 }
 
 fn commands() -> Vec<Candidate> {
-    let candidates = COMMANDS.iter().flat_map(|command| {
+    let candidates = all().flat_map(|command| {
         let names = [command.name]
             .into_iter()
             .chain(command.aliases.iter().copied());

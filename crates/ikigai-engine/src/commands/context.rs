@@ -6,51 +6,56 @@ use ikigai_core::{Event, Settings};
 use ikigai_store::blobs;
 use ikigai_tools::paths;
 
-use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed};
+use super::{Command, Completes, Group, Reply, Shows, SlashCommand, Takes, Trouble, Typed};
 use crate::documents::{Document, size};
 use crate::instructions::is_instruction_file;
 use crate::turn::CommandContext;
 
-pub(super) const PIN: Command = Command {
-    arguments: "[PATH | -PATH]",
-    help: "attach a file to every request, read again each turn",
-    examples: &[
-        ("/pin", "list pinned files"),
-        ("/pin docs/style.md", "pin a file"),
-        ("/pin -docs/style.md", "unpin it, as /unpin does"),
-    ],
-    takes: Takes::WordsThenText(0),
-    completes: &[Completes::Paths],
-    shows: Shows::OverlayWithoutArguments,
-    ..Command::new("pin", Group::Context, |ctx, typed| {
-        Box::pin(pin(ctx, typed))
-    })
+pub(super) const PIN: SlashCommand = SlashCommand {
+    command: Command {
+        arguments: "[PATH | -PATH]",
+        help: "attach a file to every request, read again each turn",
+        examples: &[
+            ("/pin", "list pinned files"),
+            ("/pin docs/style.md", "pin a file"),
+            ("/pin -docs/style.md", "unpin it, as /unpin does"),
+        ],
+        takes: Takes::WordsThenText(0),
+        completes: &[Completes::Paths],
+        shows: Shows::OverlayWithoutArguments,
+        ..Command::new("pin", Group::Context)
+    },
+    handler: |ctx, typed| Box::pin(pin(ctx, typed)),
 };
 
-pub(super) const UNPIN: Command = Command {
-    arguments: "PATH",
-    help: "stop attaching a pinned file",
-    takes: Takes::WordsThenText(0),
-    completes: &[Completes::Pins],
-    ..Command::new("unpin", Group::Context, |ctx, typed| {
+pub(super) const UNPIN: SlashCommand = SlashCommand {
+    command: Command {
+        arguments: "PATH",
+        help: "stop attaching a pinned file",
+        takes: Takes::WordsThenText(0),
+        completes: &[Completes::Pins],
+        ..Command::new("unpin", Group::Context)
+    },
+    handler: |ctx, typed| {
         Box::pin(async move {
             match typed.text.as_deref() {
                 Some(path) => unpin(ctx, path),
                 None => Trouble::refused("usage: /unpin PATH · /pin lists them"),
             }
         })
-    })
+    },
 };
 
-pub(super) const SYSTEM: Command = Command {
-    arguments: "[text]",
-    help: "show or set the system prompt",
-    examples: &[("/system Answer in one line.", "from the next request on")],
-    takes: Takes::WordsThenText(0),
-    shows: Shows::OverlayWithoutArguments,
-    ..Command::new("system", Group::Context, |ctx, typed| {
-        Box::pin(async move { Ok(system(ctx, typed)) })
-    })
+pub(super) const SYSTEM: SlashCommand = SlashCommand {
+    command: Command {
+        arguments: "[text]",
+        help: "show or set the system prompt",
+        examples: &[("/system Answer in one line.", "from the next request on")],
+        takes: Takes::WordsThenText(0),
+        shows: Shows::OverlayWithoutArguments,
+        ..Command::new("system", Group::Context)
+    },
+    handler: |ctx, typed| Box::pin(async move { Ok(system(ctx, typed)) }),
 };
 
 fn system(ctx: &CommandContext<'_>, typed: &Typed) -> Reply {

@@ -6,39 +6,41 @@ use ikigai_core::Settings;
 use ikigai_core::settings::Spend;
 use serde_json::{Map, Number, Value};
 
-use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed};
+use super::{Command, Completes, Group, Reply, Shows, SlashCommand, Takes, Trouble, Typed};
 use crate::EngineError;
 use crate::cost::{self, CostBy};
 use crate::figures::{NANO_USD, amounts, dollars, read_dollars, read_tokens, tokens};
 use crate::turn::CommandContext;
 
-pub(super) const COST: Command = Command {
-    arguments: "[model | day]",
-    help: "show the cost of this agent and its children, by model or by day",
-    examples: &[("/cost day", "cost per day")],
-    takes: Takes::Words,
-    completes: &[Completes::Words(&["model", "day"])],
-    shows: Shows::Overlay,
-    ..Command::new("cost", Group::Session, |ctx, typed| {
-        Box::pin(cost(ctx, typed))
-    })
+pub(super) const COST: SlashCommand = SlashCommand {
+    command: Command {
+        arguments: "[model | day]",
+        help: "show the cost of this agent and its children, by model or by day",
+        examples: &[("/cost day", "cost per day")],
+        takes: Takes::Words,
+        completes: &[Completes::Words(&["model", "day"])],
+        shows: Shows::Overlay,
+        ..Command::new("cost", Group::Session)
+    },
+    handler: |ctx, typed| Box::pin(cost(ctx, typed)),
 };
 
-pub(super) const BUDGET: Command = Command {
-    arguments: "[amount | off]",
-    help: "limit the cost of this agent and its children, in dollars or tokens",
-    examples: &[
-        ("/budget", "show what is left"),
-        ("/budget $5", "stop at $5"),
-        ("/budget 200k", "stop at 200k tokens, input and output"),
-        ("/budget off", "no limit"),
-    ],
-    takes: Takes::Words,
-    completes: &[Completes::Words(&["off"])],
-    shows: Shows::OverlayWithoutArguments,
-    ..Command::new("budget", Group::Session, |ctx, typed| {
-        Box::pin(budget(ctx, typed))
-    })
+pub(super) const BUDGET: SlashCommand = SlashCommand {
+    command: Command {
+        arguments: "[amount | off]",
+        help: "limit the cost of this agent and its children, in dollars or tokens",
+        examples: &[
+            ("/budget", "show what is left"),
+            ("/budget $5", "stop at $5"),
+            ("/budget 200k", "stop at 200k tokens, input and output"),
+            ("/budget off", "no limit"),
+        ],
+        takes: Takes::Words,
+        completes: &[Completes::Words(&["off"])],
+        shows: Shows::OverlayWithoutArguments,
+        ..Command::new("budget", Group::Session)
+    },
+    handler: |ctx, typed| Box::pin(budget(ctx, typed)),
 };
 
 async fn cost(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {

@@ -8,11 +8,12 @@ use ikigai_store::{BoxFuture, CommitError};
 
 use super::reply::Then;
 use super::shell;
-use super::{COMMANDS, Command, During, Line, Reply, Trouble, Typed, name_suggestion, parse};
+use super::{COMMANDS, Reply, Trouble, Typed, all, name_suggestion};
 use crate::frontend::{
     FrontEnd, Listing, ListingView, Outcome, Stop, UiEvent, UserRequest, WaitingLine,
 };
 use crate::grants::pending_tag;
+use crate::input::{CommandLine, ShellLine, UnknownCommand, UserInput};
 use crate::ledger::CommitPlan;
 use crate::turn::Interpreter;
 use crate::{AgentJob, EngineError, Worker};
@@ -103,10 +104,6 @@ struct Echo<'a> {
 pub(crate) struct Dispatcher;
 
 impl Interpreter for Dispatcher {
-    fn during(&self, line: &str) -> Option<During> {
-        during(line)
-    }
-
     fn run<'a, 'd>(
         &self,
         worker: &'a mut Worker,
@@ -132,15 +129,6 @@ impl Interpreter for Dispatcher {
     }
 }
 
-fn during(line: &str) -> Option<During> {
-    match parse(line) {
-        Line::Message(_) => None,
-        Line::Command(command, rest) => Some(command.during(rest)),
-        Line::Unknown(_) => Some(During::AtOnce),
-        Line::Shell { .. } => Some(During::AtBreak),
-    }
-}
-
 /// Runs a read-only command: shows its output, and stores its row. Ignores other lines.
 ///
 /// A failed commit gives a warning: the output is on the screen, and nothing else depends on it.
@@ -149,27 +137,24 @@ async fn list(
     listing: Listing,
     front: &mut FrontEnd<'_>,
 ) -> Result<(), EngineError> {
-    let Listing { line, view } = listing;
-    let Line::Command(command, rest) = parse(&line) else {
-        return Ok(());
-    };
-    if !command.only_shows(rest) {
+    let Listing { command, view } = listing;
+    if !command.only_shows() {
         return Ok(());
     }
     let reply = match view {
         ListingView::Text(ref output) => Reply::says(output),
         ListingView::Overlay | ListingView::Screen => {
-            answer(worker, command, rest).await.or_else(warning)?
+            answer(worker, &command).await.or_else(warning)?
         }
     };
     if view == ListingView::Overlay {
         front.tell(UiEvent::Preview {
-            line: line.clone(),
+            line: command.line.clone(),
             output: reply.output.clone(),
             severity: reply.severity.unwrap_or(Severity::Info),
         });
     }
-    if let Err(error) = store_reply(worker, &line, reply, front).await {
+    if let Err(error) = store_reply(worker, &UserInput::Command(command), reply, front).await {
         front.tell(UiEvent::Warning(format!("not stored: {error}")));
     }
     Ok(())
@@ -201,7 +186,7 @@ pub(crate) async fn carry_out_waiting(
                 return Err(error);
             }
         };
-        if let ChainOutcome::Work(job) = follow(worker, &waiting.line, carried, front).await? {
+        if let ChainOutcome::Work(job) = follow(worker, &waiting.input, carried, front).await? {
             return Ok(Some(job));
         }
     }
@@ -217,7 +202,7 @@ pub(crate) async fn carry_out_now(
         Ok(carried) => carried,
         Err(error) => return front.not_stored(waiting, &error),
     };
-    if let Err(error) = follow(worker, &waiting.line, carried, front).await {
+    if let Err(error) = follow(worker, &waiting.input, carried, front).await {
         front.tell(UiEvent::Warning(error.to_string()));
     }
 }
@@ -225,7 +210,7 @@ pub(crate) async fn carry_out_now(
 /// Executes the follow-up of a command, except for the agent's job.
 pub(crate) async fn follow(
     worker: &mut Worker,
-    line: &str,
+    input: &UserInput,
     carried: Carried,
     front: &mut FrontEnd<'_>,
 ) -> Result<ChainOutcome, EngineError> {
@@ -249,8 +234,9 @@ pub(crate) async fn follow(
                 Err(trouble) => (warning(trouble)?, ChainOutcome::Warned),
             };
             let data = CommandData {
+                of: Some(carried.row),
                 severity: reply.severity,
-                ..late_data(line, carried.row)
+                ..Echo::of(input).data()
             };
             let output = Some(reply.output);
             let late = vec![Event::Command { output, data }];
@@ -279,28 +265,27 @@ async fn dispatch_line(
     waiting: &WaitingLine,
     front: &mut FrontEnd<'_>,
 ) -> Result<Carried, EngineError> {
-    let line = &*waiting.line;
-    let reply = match parse(line) {
-        Line::Command(command, rest) => reply(worker, command, rest, front).await?,
-        Line::Unknown(name) => Reply::warns(unknown(name)),
-        Line::Shell { command, sent } => {
-            let id = waiting.id;
+    let input = &waiting.input;
+    let reply = match input {
+        UserInput::Command(typed) => reply(worker, typed, front).await?,
+        UserInput::Unknown(typed) => Reply::warns(unknown(&typed.name)),
+        UserInput::Shell(typed) => {
             front.tell(UiEvent::ShellStarted {
-                id,
-                command: command.to_owned(),
+                id: waiting.id,
+                command: typed.command.clone(),
             });
-            let carried = shell(worker, line, (command, sent), front).await;
+            let carried = shell(worker, typed, front).await;
             front.tell(UiEvent::ShellEnded);
             return carried;
         }
-        Line::Message(_) => Reply::default(),
+        UserInput::Message(_) => Reply::default(),
     };
     let warned = reply.severity == Some(Severity::Warning);
-    match store_reply(worker, line, reply, front).await {
+    match store_reply(worker, input, reply, front).await {
         // Another process was quicker.
         Err(EngineError::Commit(CommitError::NameTaken(name))) => {
             let reply = Reply::warns(format!("the name {name} is taken"));
-            let (row, then) = store_reply(worker, line, reply, front).await?;
+            let (row, then) = store_reply(worker, input, reply, front).await?;
             Ok(Carried::stored(true, row, then))
         }
         other => {
@@ -313,25 +298,24 @@ async fn dispatch_line(
 /// Runs a command in the user's shell, and stores its result.
 async fn shell(
     worker: &mut Worker,
-    line: &str,
-    (command, sent): (&str, bool),
+    typed: &ShellLine,
     front: &mut FrontEnd<'_>,
 ) -> Result<Carried, EngineError> {
-    let (event, warned, stopped) = match shell::run_in_shell(worker, command, front).await? {
+    let (event, warned, stopped) = match shell::run_in_shell(worker, &typed.command, front).await? {
         Ok(mut ran) => {
             let stopped = ran.stopped.take();
             let failed = stopped.is_none() && !ran.has_succeeded();
-            let event = if sent {
-                ran.for_the_model(command)
+            let event = if typed.sent {
+                ran.for_the_model(&typed.command)
             } else {
-                Echo::of(line).event(ran.text)
+                Echo::of_shell(typed).event(ran.text)
             };
             (event, failed, stopped)
         }
         Err(reason) => {
             let data = CommandData {
                 severity: Some(Severity::Warning),
-                ..Echo::of(line).data()
+                ..Echo::of_shell(typed).data()
             };
             let output = Some(reason);
             (Event::Command { output, data }, true, None)
@@ -357,7 +341,7 @@ async fn shell(
 
 async fn store_reply(
     worker: &mut Worker,
-    line: &str,
+    input: &UserInput,
     reply: Reply,
     front: &mut FrontEnd<'_>,
 ) -> Result<(RowRef, Then), EngineError> {
@@ -366,7 +350,7 @@ async fn store_reply(
         grant: granted.and_then(pending_tag),
         set: reply.set,
         severity: reply.severity,
-        ..Echo::of(line).data()
+        ..Echo::of(input).data()
     };
     let sets_mode = data
         .set
@@ -375,8 +359,8 @@ async fn store_reply(
     for blob in reply.blobs {
         worker.ledger.try_put_blob(&blob).await?;
     }
-    let output = match parse(line) {
-        Line::Command(command, rest) if command.only_shows(rest) => bounded(reply.output),
+    let output = match input {
+        UserInput::Command(typed) if typed.only_shows() => bounded(reply.output),
         _ => reply.output,
     };
     let output = Some(output);
@@ -409,11 +393,10 @@ fn bounded(output: String) -> String {
 /// Runs a command; trouble becomes a warning.
 async fn reply(
     worker: &mut Worker,
-    command: &'static Command,
-    rest: &str,
+    typed: &CommandLine,
     front: &mut FrontEnd<'_>,
 ) -> Result<Reply, EngineError> {
-    let answered = match answer(worker, command, rest).await {
+    let answered = match answer(worker, typed).await {
         Ok(Reply {
             first: Some(action),
             ..
@@ -424,48 +407,55 @@ async fn reply(
 }
 
 /// Runs the handler of a command, which stores nothing.
-async fn answer(
-    worker: &mut Worker,
-    command: &'static Command,
-    rest: &str,
-) -> Result<Reply, Trouble> {
-    match Typed::read(command, rest) {
-        Ok(typed) => (command.handler)(&mut worker.command_context(), &typed).await,
+async fn answer(worker: &mut Worker, typed: &CommandLine) -> Result<Reply, Trouble> {
+    let command = typed.command;
+    let Some(entry) = COMMANDS.iter().find(|entry| entry.command == *command) else {
+        return Trouble::refused(unknown(command.name));
+    };
+    match Typed::read(command, &typed.arguments) {
+        Ok(typed) => (entry.handler)(&mut worker.command_context(), &typed).await,
         Err(reason) => Trouble::refused(format!("{reason} · {}", command.usage())),
     }
 }
 
 impl<'a> Echo<'a> {
-    fn of(line: &'a str) -> Self {
-        let line = line.trim_end();
-        let (name, arguments) = match parse(line) {
-            Line::Command(command, rest) if command.name == "key" => {
-                return Self {
-                    name: command.name,
-                    ..Self::without_key(line, rest)
-                };
+    fn of(input: &'a UserInput) -> Self {
+        let (name, arguments) = match input {
+            UserInput::Command(typed) if typed.command.name == "key" => {
+                return Self::without_key(typed);
             }
-            Line::Command(command, rest) => (command.name, rest),
-            Line::Unknown(name) => (name, line[name.len() + 1..].trim()),
-            Line::Shell { command, .. } => ("!!", command),
-            Line::Message(_) => ("", ""),
+            UserInput::Command(typed) => (typed.command.name, &*typed.arguments),
+            UserInput::Unknown(UnknownCommand {
+                name, arguments, ..
+            }) => (&**name, &**arguments),
+            UserInput::Shell(typed) => return Self::of_shell(typed),
+            UserInput::Message(_) => ("", ""),
         };
         Self {
-            line,
+            line: input.line().trim_end(),
             name,
             arguments,
         }
     }
 
+    fn of_shell(typed: &'a ShellLine) -> Self {
+        Self {
+            line: typed.line.trim_end(),
+            name: if typed.sent { "!" } else { "!!" },
+            arguments: &typed.command,
+        }
+    }
+
     /// Keeps `/key` and the provider; other words may be the key itself.
-    fn without_key(line: &'a str, rest: &'a str) -> Self {
+    fn without_key(typed: &'a CommandLine) -> Self {
+        let (line, rest) = (typed.line.trim_end(), &*typed.arguments);
         let provider = rest.split_whitespace().next();
         let provider = provider.filter(|provider| !looks_like_key(provider));
         let arguments = provider.unwrap_or_default();
         let end = line.len() - rest.len() + arguments.len();
         Self {
             line: line[..end].trim_end(),
-            name: "",
+            name: typed.command.name,
             arguments,
         }
     }
@@ -486,14 +476,6 @@ impl<'a> Echo<'a> {
             echo: Some(self.line.to_owned()),
             ..CommandData::default()
         }
-    }
-}
-
-/// Builds the data of a row for late output of a command.
-pub(super) fn late_data(line: &str, of: RowRef) -> CommandData {
-    CommandData {
-        of: Some(of),
-        ..Echo::of(line).data()
     }
 }
 
@@ -546,9 +528,7 @@ fn unknown(name: &str) -> String {
     if let Some((_, instead)) = ELSEWHERE.iter().find(|(known, _)| *known == name) {
         return format!("no command /{name} · {instead}");
     }
-    let known = COMMANDS
-        .iter()
-        .flat_map(|command| command.aliases.iter().chain([&command.name]).copied());
+    let known = all().flat_map(|command| command.aliases.iter().chain([&command.name]).copied());
     let near = name_suggestion::nearest(name, known);
     let meant: Vec<_> = near.iter().take(3).map(|name| format!("/{name}")).collect();
     let meant = match meant.as_slice() {

@@ -5,28 +5,29 @@ use std::path::Path;
 
 use ikigai_tools::paths;
 
-use super::{Command, Completes, During, Group, Reply, Takes, Trouble, Typed};
+use super::{Command, Completes, During, Group, Reply, SlashCommand, Takes, Trouble, Typed};
 use crate::export::{ExportError, Format, Whose};
 use crate::file_system;
 use crate::turn::CommandContext;
 
-pub(super) const EXPORT: Command = Command {
-    arguments: "[md | html | json] [PATH]",
-    help: "export this agent's history as HTML, Markdown or JSON",
-    examples: &[
-        ("/export", "NAME.html in the working directory"),
-        (
-            "/export md notes.md",
-            "as Markdown; existing files are not overwritten",
-        ),
-        ("/export json", "for `ikigai import`, with its ancestors"),
-    ],
-    takes: Takes::Words,
-    completes: &[Completes::Words(&Format::WORDS), Completes::Paths],
-    during: During::AtBreak,
-    ..Command::new("export", Group::Session, |ctx, typed| {
-        Box::pin(export(ctx, typed))
-    })
+pub(super) const EXPORT: SlashCommand = SlashCommand {
+    command: Command {
+        arguments: "[md | html | json] [PATH]",
+        help: "export this agent's history as HTML, Markdown or JSON",
+        examples: &[
+            ("/export", "NAME.html in the working directory"),
+            (
+                "/export md notes.md",
+                "as Markdown; existing files are not overwritten",
+            ),
+            ("/export json", "for `ikigai import`, with its ancestors"),
+        ],
+        takes: Takes::Words,
+        completes: &[Completes::Words(&Format::WORDS), Completes::Paths],
+        during: During::AtBreak,
+        ..Command::new("export", Group::Session)
+    },
+    handler: |ctx, typed| Box::pin(export(ctx, typed)),
 };
 
 async fn export(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {

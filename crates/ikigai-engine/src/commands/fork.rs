@@ -9,39 +9,41 @@ use super::actions::CommandAction;
 use super::agents::shortened;
 use super::rows::row_of;
 use super::time::find_mark;
-use super::{Command, CommandOption, Group, Line, Reply, Takes, Trouble, Typed, parse};
+use super::{Command, CommandOption, Group, Reply, SlashCommand, Takes, Trouble, Typed};
 use crate::family::ForkWish;
+use crate::input::UserInput;
 use crate::ledger::{Ledger, Starter};
 use crate::turn::CommandContext;
 use crate::{Engine, EngineError, EngineReader};
 
-pub(super) const FORK: Command = Command {
-    arguments: "[--fresh] [--model M[/L]] [--name N] [--at #id|label] [--go] [prompt …]",
-    help: "make a child agent; with a prompt it works in parallel, one child per quoted prompt",
-    examples: &[
-        ("/fork count the tests", "a second agent in parallel"),
-        (
-            "/fork \"fix the lexer\" --model demo",
-            "options can follow the prompt",
-        ),
-        (
-            "/fork --fresh --name docs \"write the README\"",
-            "start with an empty context",
-        ),
-        ("/fork \"fix the lexer\" \"fix the parser\"", "two children"),
-    ],
-    takes: Takes::Texts,
-    options: &[
-        CommandOption::Flag("--fresh"),
-        CommandOption::Flag("--go"),
-        CommandOption::Value("--model"),
-        CommandOption::Value("--name"),
-        CommandOption::Value("--at"),
-    ],
-    reports: Some(ikigai_core::Kind::Fork),
-    ..Command::new("fork", Group::Agents, |ctx, typed| {
-        Box::pin(fork(ctx, typed))
-    })
+pub(super) const FORK: SlashCommand = SlashCommand {
+    command: Command {
+        arguments: "[--fresh] [--model M[/L]] [--name N] [--at #id|label] [--go] [prompt …]",
+        help: "make a child agent; with a prompt it works in parallel, one child per quoted prompt",
+        examples: &[
+            ("/fork count the tests", "a second agent in parallel"),
+            (
+                "/fork \"fix the lexer\" --model demo",
+                "options can follow the prompt",
+            ),
+            (
+                "/fork --fresh --name docs \"write the README\"",
+                "start with an empty context",
+            ),
+            ("/fork \"fix the lexer\" \"fix the parser\"", "two children"),
+        ],
+        takes: Takes::Texts,
+        options: &[
+            CommandOption::Flag("--fresh"),
+            CommandOption::Flag("--go"),
+            CommandOption::Value("--model"),
+            CommandOption::Value("--name"),
+            CommandOption::Value("--at"),
+        ],
+        reports: Some(ikigai_core::Kind::Fork),
+        ..Command::new("fork", Group::Agents)
+    },
+    handler: |ctx, typed| Box::pin(fork(ctx, typed)),
 };
 
 /// Arguments of `/fork`.
@@ -91,16 +93,16 @@ pub(crate) struct LineForks {
 pub(crate) async fn fork_held_by_line(
     engine: &Engine,
     held: &AgentRecord,
-    line: &str,
+    input: &UserInput,
     starter: Starter,
 ) -> Result<Option<LineForks>, EngineError> {
-    let Line::Command(command, rest) = parse(line) else {
+    let UserInput::Command(typed) = input else {
         return Ok(None);
     };
-    if command.name != FORK.name {
+    if *typed.command != FORK.command {
         return Ok(None);
     }
-    match fork_typed(engine, held, rest, starter).await {
+    match fork_typed(engine, held, &typed.arguments, starter).await {
         Ok(forked) => Ok(Some(forked)),
         Err(Trouble::Refused(reason) | Trouble::Stopped(_, reason)) => {
             Err(EngineError::Refused(reason))
@@ -115,7 +117,7 @@ async fn fork_typed(
     rest: &str,
     starter: Starter,
 ) -> Result<LineForks, Trouble> {
-    let line = ForkLine::from(&Typed::read(&FORK, rest)?);
+    let line = ForkLine::from(&Typed::read(&FORK.command, rest)?);
     let mut agent = Agent::restore(engine.reader(), held.id).await?;
     let mut forked = LineForks {
         output: String::new(),

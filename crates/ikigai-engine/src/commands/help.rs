@@ -4,29 +4,31 @@ use std::fmt::Write as _;
 
 use super::reply::Then;
 use super::{
-    COMMANDS, Command, Completes, During, Group, Reply, Shows, Takes, Trouble, Typed,
-    name_suggestion,
+    Command, Completes, During, Group, Reply, Shows, SlashCommand, Takes, Trouble, Typed, all,
+    find, name_suggestion,
 };
 use crate::frontend::Next;
 
-pub(super) const HELP: Command = Command {
-    arguments: "[command]",
-    help: "list commands, or show one with examples",
-    examples: &[("/help rewind", "show help on /rewind")],
-    takes: Takes::Words,
-    completes: &[Completes::Commands],
-    shows: Shows::Overlay,
-    ..Command::new("help", Group::Session, |_, typed| {
-        Box::pin(async move { help(typed) })
-    })
+pub(super) const HELP: SlashCommand = SlashCommand {
+    command: Command {
+        arguments: "[command]",
+        help: "list commands, or show one with examples",
+        examples: &[("/help rewind", "show help on /rewind")],
+        takes: Takes::Words,
+        completes: &[Completes::Commands],
+        shows: Shows::Overlay,
+        ..Command::new("help", Group::Session)
+    },
+    handler: |_, typed| Box::pin(async move { help(typed) }),
 };
 
-pub(super) const QUIT: Command = Command {
-    aliases: &["exit"],
-    help: "quit (everything is saved)",
-    ..Command::new("quit", Group::Session, |_, _| {
-        Box::pin(async { Ok(Reply::default().then(Then::Front(Next::Quit))) })
-    })
+pub(super) const QUIT: SlashCommand = SlashCommand {
+    command: Command {
+        aliases: &["exit"],
+        help: "quit (everything is saved)",
+        ..Command::new("quit", Group::Session)
+    },
+    handler: |_, _| Box::pin(async { Ok(Reply::default().then(Then::Front(Next::Quit))) }),
 };
 
 /// Input other than slash commands, with descriptions.
@@ -45,10 +47,10 @@ fn help(typed: &Typed) -> Result<Reply, Trouble> {
         return Ok(Reply::says(overview()));
     };
     let name = name.trim_start_matches('/');
-    if let Some(command) = Command::find(name) {
+    if let Some(command) = find(name) {
         return Ok(Reply::says(one(command)));
     }
-    let near = name_suggestion::nearest(name, COMMANDS.iter().map(|command| command.name));
+    let near = name_suggestion::nearest(name, all().map(|command| command.name));
     let meant = near.first().map_or_else(
         || "/help lists them".to_owned(),
         |near| format!("did you mean /help {near}?"),
@@ -58,17 +60,14 @@ fn help(typed: &Typed) -> Result<Reply, Trouble> {
 
 /// Lists all commands in their groups, one row each.
 fn overview() -> String {
-    let widest = COMMANDS.iter().map(|command| width(&command.usage()));
+    let widest = all().map(|command| width(&command.usage()));
     let lines = LINES.iter().map(|(line, _)| width(line));
     // Longer ones have their help in the next row.
     let column = widest.chain(lines).filter(|width| *width <= 40).max();
     let column = column.unwrap_or(0);
     let mut text = String::new();
     for group in Group::ALL {
-        let mut commands = COMMANDS
-            .iter()
-            .filter(|command| command.group == group)
-            .peekable();
+        let mut commands = all().filter(|command| command.group == group).peekable();
         if commands.peek().is_none() {
             continue;
         }
@@ -125,8 +124,8 @@ pub fn page() -> String {
          Settings changed during a turn apply from its next request on.\n",
     );
     for group in Group::ALL {
-        let commands = COMMANDS.iter().filter(|command| command.group == group);
-        let rows: Vec<_> = commands.map(|command| page_row(command)).collect();
+        let commands = all().filter(|command| command.group == group);
+        let rows: Vec<_> = commands.map(page_row).collect();
         if !rows.is_empty() {
             let _ = write!(
                 page,

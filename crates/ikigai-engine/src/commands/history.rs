@@ -8,7 +8,7 @@ use ikigai_core::{AgentId, Direction, Kind, PageQuery, Row, Seq, Span};
 use ikigai_store::Agent;
 
 use super::rows::{name_of, typed_in};
-use super::{Command, Group, Reply, Shows, Takes, Trouble, Typed};
+use super::{Command, Group, Reply, Shows, SlashCommand, Takes, Trouble, Typed};
 use crate::figures::shortened;
 use crate::turn::CommandContext;
 use crate::{EngineError, EngineReader, NameCache};
@@ -23,15 +23,16 @@ const ROW_CHARS: usize = 100;
 /// Rows read per query.
 const PAGE_ROWS: usize = 256;
 
-pub(super) const HISTORY: Command = Command {
-    arguments: "[ROWS]",
-    help: "show everything, including rewound parts (┊)",
-    examples: &[("/history 20", "the last 20 events")],
-    takes: Takes::Words,
-    shows: Shows::Overlay,
-    ..Command::new("history", Group::Time, |ctx, typed| {
-        Box::pin(history(ctx, typed))
-    })
+pub(super) const HISTORY: SlashCommand = SlashCommand {
+    command: Command {
+        arguments: "[ROWS]",
+        help: "show everything, including rewound parts (┊)",
+        examples: &[("/history 20", "the last 20 events")],
+        takes: Takes::Words,
+        shows: Shows::Overlay,
+        ..Command::new("history", Group::Time)
+    },
+    handler: |ctx, typed| Box::pin(history(ctx, typed)),
 };
 
 async fn history(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use ikigai_providers::{KeyError, looks_like_key};
 
 use super::reply::Then;
-use super::{Command, Completes, During, Group, Reply, Takes, Trouble, Typed};
+use super::{Command, Completes, During, Group, Reply, SlashCommand, Takes, Trouble, Typed};
 use crate::frontend::Next;
 use crate::turn::CommandContext;
 
@@ -24,17 +24,18 @@ pub const KEY_PROVIDERS: &[&str] = &[
     "openrouter",
 ];
 
-pub(super) const KEY: Command = Command {
-    arguments: "PROVIDER",
-    help: "enter an API key (hidden); it is verified and saved",
-    examples: &[("/key anthropic", "the key is asked for next")],
-    takes: Takes::Words,
-    completes: &[Completes::Words(KEY_PROVIDERS), Completes::Nothing],
-    // It sends a request to the provider.
-    during: During::AtBreak,
-    ..Command::new("key", Group::Session, |ctx, typed| {
-        Box::pin(key(ctx, typed))
-    })
+pub(super) const KEY: SlashCommand = SlashCommand {
+    command: Command {
+        arguments: "PROVIDER",
+        help: "enter an API key (hidden); it is verified and saved",
+        examples: &[("/key anthropic", "the key is asked for next")],
+        takes: Takes::Words,
+        completes: &[Completes::Words(KEY_PROVIDERS), Completes::Nothing],
+        // It sends a request to the provider.
+        during: During::AtBreak,
+        ..Command::new("key", Group::Session)
+    },
+    handler: |ctx, typed| Box::pin(key(ctx, typed)),
 };
 
 async fn key(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {

@@ -1,36 +1,63 @@
 //! Parsing of typed lines: message, command or shell command.
 
 use super::{Command, Takes, options};
-use crate::frontend::LineForm;
+use crate::frontend::UserRequest;
+use crate::input::{CommandLine, ShellLine, UnknownCommand, UserInput};
 
-/// Parsed line.
-#[derive(Clone)]
-pub enum Line<'a> {
-    /// Message to the agent.
-    Message(&'a str),
-    /// A command.
-    Command(&'static Command, &'a str),
-    /// Unknown command name.
-    Unknown(&'a str),
-    /// Command for the user's shell.
-    Shell {
-        /// The command line.
-        command: &'a str,
-        /// True if the model sees its output.
-        sent: bool,
-    },
+impl UserInput {
+    /// Parses a line; called where it enters the program.
+    ///
+    /// Only a first word of letters and `-` after `/` is a command: paths, and lines that begin
+    /// with a space or with `//`, are messages.
+    pub fn parse(line: impl Into<String>) -> Self {
+        let line = line.into();
+        if let Some(rest) = line.strip_prefix('!') {
+            let unsent = rest.strip_prefix('!');
+            let command = unsent.unwrap_or(rest).trim().to_owned();
+            let sent = unsent.is_none();
+            return if command.is_empty() {
+                Self::Message(line)
+            } else {
+                Self::Shell(ShellLine {
+                    line,
+                    command,
+                    sent,
+                })
+            };
+        }
+        let Some((name, rest)) = command_word(&line) else {
+            return Self::Message(line);
+        };
+        let arguments = rest.trim().to_owned();
+        match super::find(name) {
+            Some(command) => Self::Command(CommandLine {
+                line,
+                command,
+                arguments,
+            }),
+            None => Self::Unknown(UnknownCommand {
+                name: name.to_owned(),
+                line,
+                arguments,
+            }),
+        }
+    }
 }
 
-/// Parses a line.
-pub fn parse(line: &str) -> Line<'_> {
-    match LineForm::of(line) {
-        LineForm::Message => Line::Message(line),
-        LineForm::Shell { command, sent } => Line::Shell { command, sent },
-        LineForm::Command { name, rest } => match Command::find(name) {
-            Some(command) => Line::Command(command, rest.trim()),
-            None => Line::Unknown(name),
-        },
+impl UserRequest {
+    /// Makes the request that a typed line is.
+    pub fn parse(line: impl Into<String>) -> Self {
+        Self::Line(UserInput::parse(line))
     }
+}
+
+/// Returns the first word of a command line and the rest; none for other lines.
+pub(super) fn command_word(line: &str) -> Option<(&str, &str)> {
+    let after = line.strip_prefix('/')?;
+    let end = after.find(char::is_whitespace).unwrap_or(after.len());
+    let (name, rest) = after.split_at(end);
+    let is_letter = |c: char| c.is_ascii_alphabetic() || c == '-';
+    (!name.is_empty() && name.chars().all(is_letter)).then_some((name, rest))
 }
 
 /// Arguments of a command, raw and parsed.

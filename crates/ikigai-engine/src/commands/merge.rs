@@ -4,29 +4,30 @@ use ikigai_core::AgentId;
 use ikigai_store::{AgentRecord, Status};
 
 use super::agents::named;
-use super::{Command, CommandOption, Completes, Group, Reply, Takes, Trouble, Typed};
+use super::{Command, CommandOption, Completes, Group, Reply, SlashCommand, Takes, Trouble, Typed};
 use crate::family::MergeOf;
 use crate::frontend::MergePreview;
 use crate::turn::CommandContext;
 use crate::{Engine, EngineError, EngineReader};
 
-pub(super) const MERGE: Command = Command {
-    arguments: "[AGENT …] [--summary] [--done]",
-    help: "add the last answer of child agents to this conversation",
-    examples: &[
-        ("/merge fix-lexer", "/undo takes it back"),
-        ("/merge fix-lexer --summary", "everything it said"),
-        ("/merge --done", "all finished children"),
-    ],
-    takes: Takes::Words,
-    options: &[
-        CommandOption::Flag("--summary"),
-        CommandOption::Flag("--done"),
-    ],
-    completes: &[Completes::Agents],
-    ..Command::new("merge", Group::Agents, |ctx, typed| {
-        Box::pin(merge(ctx, typed))
-    })
+pub(super) const MERGE: SlashCommand = SlashCommand {
+    command: Command {
+        arguments: "[AGENT …] [--summary] [--done]",
+        help: "add the last answer of child agents to this conversation",
+        examples: &[
+            ("/merge fix-lexer", "/undo takes it back"),
+            ("/merge fix-lexer --summary", "everything it said"),
+            ("/merge --done", "all finished children"),
+        ],
+        takes: Takes::Words,
+        options: &[
+            CommandOption::Flag("--summary"),
+            CommandOption::Flag("--done"),
+        ],
+        completes: &[Completes::Agents],
+        ..Command::new("merge", Group::Agents)
+    },
+    handler: |ctx, typed| Box::pin(merge(ctx, typed)),
 };
 
 async fn merge(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
@@ -127,7 +128,7 @@ impl Engine {
         into: AgentId,
         arguments: &str,
     ) -> Result<Vec<MergePreview>, EngineError> {
-        let typed = Typed::read(&MERGE, arguments).map_err(EngineError::Refused)?;
+        let typed = Typed::read(&MERGE.command, arguments).map_err(EngineError::Refused)?;
         match previews(self, into, &typed).await {
             Ok(previews) => Ok(previews),
             Err(Trouble::Refused(reason) | Trouble::Stopped(_, reason)) => {

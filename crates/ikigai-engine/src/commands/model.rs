@@ -8,27 +8,28 @@ use ikigai_core::settings::ModelChoice;
 use ikigai_core::{Block, Request, Settings};
 use ikigai_store::Agent;
 
-use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed};
+use super::{Command, Completes, Group, Reply, Shows, SlashCommand, Takes, Trouble, Typed};
 use crate::turn::CommandContext;
 use crate::{EngineError, figures};
 
-pub(super) const MODEL: Command = Command {
-    arguments: "[NAME[/LEVEL]]",
-    help: "choose the model and its thinking level: none min low med high max",
-    examples: &[
-        ("/model", "list the models"),
-        (
-            "/model claude-sonnet-4-5/low",
-            "switch from the next request on",
-        ),
-        ("/model ollama:qwen3", "a model of a given provider"),
-    ],
-    takes: Takes::Words,
-    completes: &[Completes::Models],
-    shows: Shows::OverlayWithoutArguments,
-    ..Command::new("model", Group::Session, |ctx, typed| {
-        Box::pin(model(ctx, typed))
-    })
+pub(super) const MODEL: SlashCommand = SlashCommand {
+    command: Command {
+        arguments: "[NAME[/LEVEL]]",
+        help: "choose the model and its thinking level: none min low med high max",
+        examples: &[
+            ("/model", "list the models"),
+            (
+                "/model claude-sonnet-4-5/low",
+                "switch from the next request on",
+            ),
+            ("/model ollama:qwen3", "a model of a given provider"),
+        ],
+        takes: Takes::Words,
+        completes: &[Completes::Models],
+        shows: Shows::OverlayWithoutArguments,
+        ..Command::new("model", Group::Session)
+    },
+    handler: |ctx, typed| Box::pin(model(ctx, typed)),
 };
 
 async fn model(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {

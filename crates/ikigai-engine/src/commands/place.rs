@@ -7,37 +7,42 @@ use ikigai_core::names::{PARENT, is_valid_name};
 use ikigai_store::{AgentEffect, Effect, Status};
 use ikigai_tools::paths;
 
-use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed};
+use super::{Command, Completes, Group, Reply, Shows, SlashCommand, Takes, Trouble, Typed};
 use crate::EngineError;
 use crate::figures::since;
 use crate::file_system;
 use crate::turn::CommandContext;
 
-pub(super) const NAME: Command = Command {
-    arguments: "NAME",
-    help: "rename this agent",
-    examples: &[("/name fix-parser", "lower-case letters, digits and -")],
-    takes: Takes::Words,
-    ..Command::new("name", Group::Agents, |ctx, typed| {
-        Box::pin(name(ctx, typed))
-    })
+pub(super) const NAME: SlashCommand = SlashCommand {
+    command: Command {
+        arguments: "NAME",
+        help: "rename this agent",
+        examples: &[("/name fix-parser", "lower-case letters, digits and -")],
+        takes: Takes::Words,
+        ..Command::new("name", Group::Agents)
+    },
+    handler: |ctx, typed| Box::pin(name(ctx, typed)),
 };
 
-pub(super) const CD: Command = Command {
-    arguments: "PATH",
-    help: "change the directory of tools and !commands",
-    examples: &[("/cd ../docs", "relative to the current one")],
-    takes: Takes::WordsThenText(0),
-    completes: &[Completes::Directories],
-    ..Command::new("cd", Group::Agents, |ctx, typed| Box::pin(cd(ctx, typed)))
+pub(super) const CD: SlashCommand = SlashCommand {
+    command: Command {
+        arguments: "PATH",
+        help: "change the directory of tools and !commands",
+        examples: &[("/cd ../docs", "relative to the current one")],
+        takes: Takes::WordsThenText(0),
+        completes: &[Completes::Directories],
+        ..Command::new("cd", Group::Agents)
+    },
+    handler: |ctx, typed| Box::pin(cd(ctx, typed)),
 };
 
-pub(super) const SESSIONS: Command = Command {
-    help: "list directories with agents, most recent first",
-    shows: Shows::Overlay,
-    ..Command::new("sessions", Group::Agents, |ctx, _| {
-        Box::pin(async move { Ok(Reply::says(sessions(ctx).await?)) })
-    })
+pub(super) const SESSIONS: SlashCommand = SlashCommand {
+    command: Command {
+        help: "list directories with agents, most recent first",
+        shows: Shows::Overlay,
+        ..Command::new("sessions", Group::Agents)
+    },
+    handler: |ctx, _| Box::pin(async move { Ok(Reply::says(sessions(ctx).await?)) }),
 };
 
 async fn sessions(ctx: &CommandContext<'_>) -> Result<String, EngineError> {

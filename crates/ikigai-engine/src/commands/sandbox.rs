@@ -4,14 +4,17 @@ use std::path::PathBuf;
 
 use ikigai_tools::{Confinement, Place};
 
-use super::{Command, Group, Reply, Shows, Trouble};
+use super::{Command, Group, Reply, Shows, SlashCommand, Trouble};
 use crate::tools::Freedom;
 use crate::turn::CommandContext;
 
-pub(super) const SANDBOX: Command = Command {
-    help: "show what commands may write and reach, and how to allow more",
-    shows: Shows::Overlay,
-    ..Command::new("sandbox", Group::Tools, |ctx, _| Box::pin(sandbox(ctx)))
+pub(super) const SANDBOX: SlashCommand = SlashCommand {
+    command: Command {
+        help: "show what commands may write and reach, and how to allow more",
+        shows: Shows::Overlay,
+        ..Command::new("sandbox", Group::Tools)
+    },
+    handler: |ctx, _| Box::pin(sandbox(ctx)),
 };
 
 async fn sandbox(ctx: &mut CommandContext<'_>) -> Result<Reply, Trouble> {

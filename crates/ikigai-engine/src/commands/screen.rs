@@ -4,8 +4,9 @@ use ikigai_core::view::Entry;
 use ikigai_core::{AgentId, Kind};
 
 use super::reply::Then;
-use super::{Command, Completes, Group, Line, Reply, Shows, Takes, Trouble, Typed, parse};
+use super::{Command, Completes, Group, Reply, Shows, SlashCommand, Takes, Trouble, Typed};
 use crate::frontend::Next;
+use crate::input::UserInput;
 use crate::turn::CommandContext;
 use crate::{Engine, EngineError};
 
@@ -15,69 +16,81 @@ pub const THEMES: &[&str] = &["terminal", "dark", "light", "daltonized", "mono"]
 /// Rows read per query to find older text to copy.
 const PAGE_ROWS: usize = 256;
 
-pub(super) const COPY: Command = Command {
-    arguments: "[N | code [N]]",
-    help: "copy the last answer or code block, or the Nth from the end",
-    examples: &[
-        ("/copy", "the last answer"),
-        ("/copy 2", "the one before it"),
-        ("/copy code", "the last code block"),
-    ],
-    takes: Takes::Words,
-    completes: &[Completes::Words(&["code"]), Completes::Nothing],
-    ..Command::new("copy", Group::Talk, |ctx, typed| Box::pin(copy(ctx, typed)))
+pub(super) const COPY: SlashCommand = SlashCommand {
+    command: Command {
+        arguments: "[N | code [N]]",
+        help: "copy the last answer or code block, or the Nth from the end",
+        examples: &[
+            ("/copy", "the last answer"),
+            ("/copy 2", "the one before it"),
+            ("/copy code", "the last code block"),
+        ],
+        takes: Takes::Words,
+        completes: &[Completes::Words(&["code"]), Completes::Nothing],
+        ..Command::new("copy", Group::Talk)
+    },
+    handler: |ctx, typed| Box::pin(copy(ctx, typed)),
 };
 
-pub(super) const THEME: Command = Command {
-    arguments: "[NAME]",
-    help: "change the colours; `theme` in the configuration makes it permanent",
-    examples: &[("/theme mono", "no colours")],
-    takes: Takes::Words,
-    completes: &[Completes::Words(THEMES), Completes::Nothing],
-    ..Command::new("theme", Group::Session, |ctx, typed| {
-        Box::pin(async move { theme(ctx, typed) })
-    })
+pub(super) const THEME: SlashCommand = SlashCommand {
+    command: Command {
+        arguments: "[NAME]",
+        help: "change the colours; `theme` in the configuration makes it permanent",
+        examples: &[("/theme mono", "no colours")],
+        takes: Takes::Words,
+        completes: &[Completes::Words(THEMES), Completes::Nothing],
+        ..Command::new("theme", Group::Session)
+    },
+    handler: |ctx, typed| Box::pin(async move { theme(ctx, typed) }),
 };
 
-pub(super) const MOUSE: Command = Command {
-    arguments: "on|off",
-    help: "turn mouse support on or off",
-    takes: Takes::Words,
-    completes: &[Completes::Words(&["on", "off"]), Completes::Nothing],
-    ..Command::new("mouse", Group::Session, |ctx, typed| {
-        Box::pin(async move { mouse(ctx, typed) })
-    })
+pub(super) const MOUSE: SlashCommand = SlashCommand {
+    command: Command {
+        arguments: "on|off",
+        help: "turn mouse support on or off",
+        takes: Takes::Words,
+        completes: &[Completes::Words(&["on", "off"]), Completes::Nothing],
+        ..Command::new("mouse", Group::Session)
+    },
+    handler: |ctx, typed| Box::pin(async move { mouse(ctx, typed) }),
 };
 
-pub(super) const KEYS: Command = Command {
-    help: "show all keys",
-    shows: Shows::Overlay,
-    ..Command::new("keys", Group::Session, |ctx, _| {
+pub(super) const KEYS: SlashCommand = SlashCommand {
+    command: Command {
+        help: "show all keys",
+        shows: Shows::Overlay,
+        ..Command::new("keys", Group::Session)
+    },
+    handler: |ctx, _| {
         Box::pin(async move {
             needs_screen(ctx, "keys")?;
             Ok(Reply::default())
         })
-    })
+    },
 };
 
-pub(super) const VIEW: Command = Command {
-    arguments: "[open|folded]",
-    help: "expand or collapse tool output (toggles)",
-    takes: Takes::Words,
-    completes: &[Completes::Words(&["open", "folded"]), Completes::Nothing],
-    ..Command::new("view", Group::Session, |ctx, typed| {
-        Box::pin(async move { view(ctx, typed) })
-    })
+pub(super) const VIEW: SlashCommand = SlashCommand {
+    command: Command {
+        arguments: "[open|folded]",
+        help: "expand or collapse tool output (toggles)",
+        takes: Takes::Words,
+        completes: &[Completes::Words(&["open", "folded"]), Completes::Nothing],
+        ..Command::new("view", Group::Session)
+    },
+    handler: |ctx, typed| Box::pin(async move { view(ctx, typed) }),
 };
 
-pub(super) const REFRESH: Command = Command {
-    help: "reload and redraw",
-    ..Command::new("refresh", Group::Session, |ctx, _| {
+pub(super) const REFRESH: SlashCommand = SlashCommand {
+    command: Command {
+        help: "reload and redraw",
+        ..Command::new("refresh", Group::Session)
+    },
+    handler: |ctx, _| {
         Box::pin(async move {
             needs_screen(ctx, "refresh")?;
             Ok(Reply::default().then(Then::Front(Next::Refresh)))
         })
-    })
+    },
 };
 
 impl Engine {
@@ -86,12 +99,12 @@ impl Engine {
     pub async fn screen_line(
         &self,
         shown: AgentId,
-        line: &str,
+        input: &UserInput,
     ) -> Result<Option<Next>, EngineError> {
-        let Line::Command(command, words) = parse(line) else {
+        let UserInput::Command(typed) = input else {
             return Ok(None);
         };
-        Ok(match (command.name, words.trim()) {
+        Ok(match (typed.command.name, &*typed.arguments) {
             ("quit", _) => Some(Next::Quit),
             ("refresh", _) => Some(Next::Refresh),
             ("theme", name) if THEMES.contains(&name) => Some(Next::Theme(name.to_owned())),

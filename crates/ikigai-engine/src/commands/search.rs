@@ -5,30 +5,31 @@ use std::path::Path;
 
 use ikigai_core::find::SEARCH_COMMAND;
 
-use super::{Command, Group, Reply, Shows, Takes, Trouble, Typed};
+use super::{Command, Group, Reply, Shows, SlashCommand, Takes, Trouble, Typed};
 use crate::figures::since;
 use crate::search::SearchOptions;
 use crate::turn::CommandContext;
 
-pub(super) const SEARCH: Command = Command {
-    arguments: "TEXT",
-    help: "search the history of all agents, newest first",
-    examples: &[
-        (
-            "/search lexer \"off by one\"",
-            "both, the second as a phrase",
-        ),
-        ("/search pars* agent:docs after:7d", "docs, within a week"),
-        (
-            "/search kind:error path:~/project",
-            "also model:NAME before:2026-11-30",
-        ),
-    ],
-    takes: Takes::WordsThenText(0),
-    shows: Shows::Overlay,
-    ..Command::new(SEARCH_COMMAND, Group::Time, |ctx, typed| {
-        Box::pin(search(ctx, typed))
-    })
+pub(super) const SEARCH: SlashCommand = SlashCommand {
+    command: Command {
+        arguments: "TEXT",
+        help: "search the history of all agents, newest first",
+        examples: &[
+            (
+                "/search lexer \"off by one\"",
+                "both, the second as a phrase",
+            ),
+            ("/search pars* agent:docs after:7d", "docs, within a week"),
+            (
+                "/search kind:error path:~/project",
+                "also model:NAME before:2026-11-30",
+            ),
+        ],
+        takes: Takes::WordsThenText(0),
+        shows: Shows::Overlay,
+        ..Command::new(SEARCH_COMMAND, Group::Time)
+    },
+    handler: |ctx, typed| Box::pin(search(ctx, typed)),
 };
 
 async fn search(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {

@@ -12,7 +12,6 @@ use ikigai_tools::process::{self, Cause, Ended, Errors, Job};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{Line, parse};
 use crate::environment::{cookie_of, draw_run};
 use crate::frontend::{FrontEnd, Stop, TerminalRun, UiEvent, UserRequest};
 use crate::ledger::CommitPlan;
@@ -148,7 +147,7 @@ pub(super) async fn run_in_shell(
                     stopped = Some(wish);
                 }
                 // Queue it at once, so that it is durable and visible.
-                UserRequest::Submit(message) if is_message(&message.line) => {
+                UserRequest::Submit(message) if message.input.is_message() => {
                     worker.inbox().queue(message.into(), front).await;
                 }
                 other => heard.push(other),
@@ -194,8 +193,4 @@ async fn ran(
         exit,
         stopped,
     })
-}
-
-fn is_message(line: &str) -> bool {
-    matches!(parse(line), Line::Message(_))
 }

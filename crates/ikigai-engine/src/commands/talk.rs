@@ -7,7 +7,7 @@ use ikigai_store::{Status, history};
 use super::actions::CommandAction;
 use super::reply::Then;
 use super::rows::quoted;
-use super::{Command, Completes, During, Group, Reply, Takes, Trouble, Typed};
+use super::{Command, Completes, During, Group, Reply, SlashCommand, Takes, Trouble, Typed};
 use crate::AgentJob;
 use crate::rewind_effects::leave_for;
 use crate::turn::CommandContext;
@@ -15,29 +15,36 @@ use crate::turn::CommandContext;
 /// Argument for all agents.
 const ALL: &str = "all";
 
-pub(super) const RETRY: Command = Command {
-    help: "resend your last message, dropping its answer",
-    during: During::Interrupts,
-    reports: Some(ikigai_core::Kind::Rewind),
-    ..Command::new("retry", Group::Talk, |ctx, _| Box::pin(retry(ctx)))
+pub(super) const RETRY: SlashCommand = SlashCommand {
+    command: Command {
+        help: "resend your last message, dropping its answer",
+        during: During::Interrupts,
+        reports: Some(ikigai_core::Kind::Rewind),
+        ..Command::new("retry", Group::Talk)
+    },
+    handler: |ctx, _| Box::pin(retry(ctx)),
 };
 
-pub(super) const RESUME: Command = Command {
-    arguments: "[AGENT … | all]",
-    help: "continue interrupted turns, of this agent or others",
-    takes: Takes::Words,
-    completes: &[Completes::Agents],
-    ..Command::new("resume", Group::Agents, |ctx, typed| {
-        Box::pin(resume(ctx, typed))
-    })
+pub(super) const RESUME: SlashCommand = SlashCommand {
+    command: Command {
+        arguments: "[AGENT … | all]",
+        help: "continue interrupted turns, of this agent or others",
+        takes: Takes::Words,
+        completes: &[Completes::Agents],
+        ..Command::new("resume", Group::Agents)
+    },
+    handler: |ctx, typed| Box::pin(resume(ctx, typed)),
 };
 
-pub(super) const TAKE: Command = Command {
-    help: "take this agent over from another terminal",
-    ..Command::new("take", Group::Agents, |_, _| {
+pub(super) const TAKE: SlashCommand = SlashCommand {
+    command: Command {
+        help: "take this agent over from another terminal",
+        ..Command::new("take", Group::Agents)
+    },
+    handler: |_, _| {
         // This process holds the agent already.
         Box::pin(async { Trouble::refused("this agent is already open here") })
-    })
+    },
 };
 
 async fn retry(ctx: &mut CommandContext<'_>) -> Result<Reply, Trouble> {

@@ -6,7 +6,7 @@ use ikigai_store::{Agent, StoreError, history};
 
 use super::reply::Then;
 use super::rows::{name_of, quoted, row_of, typed_in};
-use super::{Command, Completes, During, Group, Reply, Takes, Trouble, Typed};
+use super::{Command, Completes, During, Group, Reply, SlashCommand, Takes, Trouble, Typed};
 use crate::EngineReader;
 use crate::frontend::Next;
 use crate::rewind_effects::leave_for;
@@ -15,66 +15,75 @@ use crate::turn::CommandContext;
 /// Control rows read per query.
 const PAGE_ROWS: usize = 64;
 
-pub(super) const MARK: Command = Command {
-    arguments: "[label]",
-    help: "set a mark to return to with /rewind",
-    examples: &[
-        ("/mark", "/rewind returns to the newest mark"),
-        ("/mark before the rewrite", "with a label"),
-    ],
-    takes: Takes::WordsThenText(0),
-    completes: &[Completes::Nothing],
-    reports: Some(ikigai_core::Kind::Mark),
-    ..Command::new("mark", Group::Time, |_, typed| {
-        Box::pin(async move { mark(typed) })
-    })
+pub(super) const MARK: SlashCommand = SlashCommand {
+    command: Command {
+        arguments: "[label]",
+        help: "set a mark to return to with /rewind",
+        examples: &[
+            ("/mark", "/rewind returns to the newest mark"),
+            ("/mark before the rewrite", "with a label"),
+        ],
+        takes: Takes::WordsThenText(0),
+        completes: &[Completes::Nothing],
+        reports: Some(ikigai_core::Kind::Mark),
+        ..Command::new("mark", Group::Time)
+    },
+    handler: |_, typed| Box::pin(async move { mark(typed) }),
 };
 
-pub(super) const REWIND: Command = Command {
-    arguments: "[label | #id]",
-    help: "go back to a mark (default: the newest), or to before a message",
-    examples: &[
-        ("/rewind", "to the newest mark"),
-        (
-            "/rewind before the rewrite",
-            "to the newest mark with that label",
-        ),
-        (
-            "/rewind #41",
-            "to before your message #41 (text returns to the input)",
-        ),
-        ("/rewind #root.7", "to an event inherited from root"),
-    ],
-    takes: Takes::WordsThenText(0),
-    completes: &[Completes::Marks],
-    during: During::Interrupts,
-    reports: Some(ikigai_core::Kind::Rewind),
-    ..Command::new("rewind", Group::Time, |ctx, typed| {
-        Box::pin(rewind(ctx, typed))
-    })
+pub(super) const REWIND: SlashCommand = SlashCommand {
+    command: Command {
+        arguments: "[label | #id]",
+        help: "go back to a mark (default: the newest), or to before a message",
+        examples: &[
+            ("/rewind", "to the newest mark"),
+            (
+                "/rewind before the rewrite",
+                "to the newest mark with that label",
+            ),
+            (
+                "/rewind #41",
+                "to before your message #41 (text returns to the input)",
+            ),
+            ("/rewind #root.7", "to an event inherited from root"),
+        ],
+        takes: Takes::WordsThenText(0),
+        completes: &[Completes::Marks],
+        during: During::Interrupts,
+        reports: Some(ikigai_core::Kind::Rewind),
+        ..Command::new("rewind", Group::Time)
+    },
+    handler: |ctx, typed| Box::pin(rewind(ctx, typed)),
 };
 
-pub(super) const UNDO: Command = Command {
-    help: "take back your last message (text returns to the input)",
-    during: During::Interrupts,
-    reports: Some(ikigai_core::Kind::Rewind),
-    ..Command::new("undo", Group::Talk, |ctx, _| Box::pin(undo(ctx)))
+pub(super) const UNDO: SlashCommand = SlashCommand {
+    command: Command {
+        help: "take back your last message (text returns to the input)",
+        during: During::Interrupts,
+        reports: Some(ikigai_core::Kind::Rewind),
+        ..Command::new("undo", Group::Talk)
+    },
+    handler: |ctx, _| Box::pin(undo(ctx)),
 };
 
-pub(super) const REDO: Command = Command {
-    help: "redo what /undo, /rewind or /retry took back",
-    during: During::Interrupts,
-    reports: Some(ikigai_core::Kind::Rewind),
-    ..Command::new("redo", Group::Talk, |ctx, _| Box::pin(redo(ctx)))
+pub(super) const REDO: SlashCommand = SlashCommand {
+    command: Command {
+        help: "redo what /undo, /rewind or /retry took back",
+        during: During::Interrupts,
+        reports: Some(ikigai_core::Kind::Rewind),
+        ..Command::new("redo", Group::Talk)
+    },
+    handler: |ctx, _| Box::pin(redo(ctx)),
 };
 
-pub(super) const CLEAR: Command = Command {
-    help: "start with an empty context; settings and pinned files stay",
-    during: During::Interrupts,
-    reports: Some(ikigai_core::Kind::Clear),
-    ..Command::new("clear", Group::Time, |ctx, _| {
-        Box::pin(async move { Ok(clear(ctx)) })
-    })
+pub(super) const CLEAR: SlashCommand = SlashCommand {
+    command: Command {
+        help: "start with an empty context; settings and pinned files stay",
+        during: During::Interrupts,
+        reports: Some(ikigai_core::Kind::Clear),
+        ..Command::new("clear", Group::Time)
+    },
+    handler: |ctx, _| Box::pin(async move { Ok(clear(ctx)) }),
 };
 
 fn mark(typed: &Typed) -> Result<Reply, Trouble> {

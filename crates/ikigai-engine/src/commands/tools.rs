@@ -8,7 +8,9 @@ use ikigai_core::settings::{Approve, Rule};
 use ikigai_store::Agent;
 use serde_json::{Map, Value};
 
-use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed, name_suggestion};
+use super::{
+    Command, Completes, Group, Reply, Shows, SlashCommand, Takes, Trouble, Typed, name_suggestion,
+};
 use crate::figures::shortened;
 use crate::turn::CommandContext;
 
@@ -17,45 +19,47 @@ const DESCRIPTION_CHARS: usize = 72;
 
 const MODES: [Approve; 4] = [Approve::Read, Approve::Ask, Approve::Edits, Approve::All];
 
-pub(super) const TOOLS: Command = Command {
-    aliases: &["toolset"],
-    arguments: "[NAME | only NAME… | all]",
-    help: "list the tools, show one, or restrict them",
-    examples: &[
-        ("/tools", "list the tools"),
-        ("/tools grep", "show its parameters"),
-        ("/tools only file_read grep", "enable only these"),
-        ("/tools all", "enable all again"),
-    ],
-    takes: Takes::Words,
-    completes: &[Completes::Tools],
-    shows: Shows::OverlayWithoutArguments,
-    ..Command::new("tools", Group::Tools, |ctx, typed| {
-        Box::pin(tools(ctx, typed))
-    })
+pub(super) const TOOLS: SlashCommand = SlashCommand {
+    command: Command {
+        aliases: &["toolset"],
+        arguments: "[NAME | only NAME… | all]",
+        help: "list the tools, show one, or restrict them",
+        examples: &[
+            ("/tools", "list the tools"),
+            ("/tools grep", "show its parameters"),
+            ("/tools only file_read grep", "enable only these"),
+            ("/tools all", "enable all again"),
+        ],
+        takes: Takes::Words,
+        completes: &[Completes::Tools],
+        shows: Shows::OverlayWithoutArguments,
+        ..Command::new("tools", Group::Tools)
+    },
+    handler: |ctx, typed| Box::pin(tools(ctx, typed)),
 };
 
-pub(super) const APPROVE: Command = Command {
-    arguments: "[read | ask | edits | all | grant | -N]",
-    help: "show or set the permission mode; list or revoke (-N) saved approvals",
-    examples: &[
-        ("/approve", "show the mode and saved approvals"),
-        (
-            "/approve edits",
-            "edits inside the working directory run without asking",
-        ),
-        (
-            "/approve grant",
-            "apply the mode and rules granted by another user or machine",
-        ),
-        ("/approve -2", "revoke approval 2"),
-    ],
-    takes: Takes::Words,
-    completes: &[Completes::Words(&["read", "ask", "edits", "all", "grant"])],
-    shows: Shows::OverlayWithoutArguments,
-    ..Command::new("approve", Group::Tools, |ctx, typed| {
-        Box::pin(approve(ctx, typed))
-    })
+pub(super) const APPROVE: SlashCommand = SlashCommand {
+    command: Command {
+        arguments: "[read | ask | edits | all | grant | -N]",
+        help: "show or set the permission mode; list or revoke (-N) saved approvals",
+        examples: &[
+            ("/approve", "show the mode and saved approvals"),
+            (
+                "/approve edits",
+                "edits inside the working directory run without asking",
+            ),
+            (
+                "/approve grant",
+                "apply the mode and rules granted by another user or machine",
+            ),
+            ("/approve -2", "revoke approval 2"),
+        ],
+        takes: Takes::Words,
+        completes: &[Completes::Words(&["read", "ask", "edits", "all", "grant"])],
+        shows: Shows::OverlayWithoutArguments,
+        ..Command::new("approve", Group::Tools)
+    },
+    handler: |ctx, typed| Box::pin(approve(ctx, typed)),
 };
 
 async fn tools(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {

@@ -8,26 +8,27 @@ use ikigai_providers::WindowSource;
 use serde_json::{Map, Value};
 
 use super::compact::{Newest, undo};
-use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed};
+use super::{Command, Completes, Group, Reply, Shows, SlashCommand, Takes, Trouble, Typed};
 use crate::context::{Context, ContextTurn};
 use crate::figures::{read_tokens, tokens, turns};
 use crate::turn::CommandContext;
 
-pub(super) const CONTEXT: Command = Command {
-    arguments: "[undo | budget N]",
-    help: "show what fills the context; undo cuts; limit its size",
-    examples: &[
-        ("/context", "show what is sent, in tokens"),
-        ("/context undo", "undo the newest cut or summary"),
-        ("/context budget 100k", "leave out older turns beyond that"),
-        ("/context budget off", "use the whole window of the model"),
-    ],
-    takes: Takes::Words,
-    completes: &[Completes::Words(&["undo", "budget"])],
-    shows: Shows::OverlayWithoutArguments,
-    ..Command::new("context", Group::Context, |ctx, typed| {
-        Box::pin(context(ctx, typed))
-    })
+pub(super) const CONTEXT: SlashCommand = SlashCommand {
+    command: Command {
+        arguments: "[undo | budget N]",
+        help: "show what fills the context; undo cuts; limit its size",
+        examples: &[
+            ("/context", "show what is sent, in tokens"),
+            ("/context undo", "undo the newest cut or summary"),
+            ("/context budget 100k", "leave out older turns beyond that"),
+            ("/context budget off", "use the whole window of the model"),
+        ],
+        takes: Takes::Words,
+        completes: &[Completes::Words(&["undo", "budget"])],
+        shows: Shows::OverlayWithoutArguments,
+        ..Command::new("context", Group::Context)
+    },
+    handler: |ctx, typed| Box::pin(context(ctx, typed)),
 };
 
 /// Width of the bar in characters.

@@ -7,6 +7,7 @@ use ikigai_providers::RetryPause;
 use ikigai_store::MailId;
 
 use super::{Outcome, SummaryDraft};
+use crate::input::UserInput;
 
 /// Event of an agent for its front end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,7 +82,7 @@ pub enum UiEvent {
         /// Id of the submission, if it has one.
         id: Option<MailId>,
         /// The typed line.
-        text: String,
+        input: UserInput,
         /// Text of the failure.
         reason: String,
     },

@@ -154,9 +154,9 @@ impl Live {
             UiEvent::Unstored { id, reason } => {
                 LiveChange::Line(LineChange::Unstored { id: *id, reason })
             }
-            UiEvent::NotStored { id, text, reason } => {
+            UiEvent::NotStored { id, input, reason } => {
                 let id = *id;
-                LiveChange::Line(LineChange::NotStored { id, text, reason })
+                LiveChange::Line(LineChange::NotStored { id, input, reason })
             }
             UiEvent::Next(next) => LiveChange::Next(next),
             UiEvent::ShellStarted { id, command } => self.start_shell(*id, command, now),

@@ -7,6 +7,8 @@ use ikigai_core::{Row, RowRef};
 use ikigai_providers::RetryPause;
 use ikigai_store::MailId;
 
+use crate::input::UserInput;
+
 use super::{Next, Outcome, Question};
 
 /// Change of [`super::Live`] that a front end may have to show or carry out.
@@ -87,7 +89,7 @@ pub enum LineChange<'e> {
         /// Id of the submission, if it has one.
         id: Option<MailId>,
         /// The typed line.
-        text: &'e str,
+        input: &'e UserInput,
         /// Text of the failure.
         reason: &'e str,
     },

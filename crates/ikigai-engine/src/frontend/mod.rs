@@ -2,7 +2,6 @@
 
 mod agent_summary;
 mod events;
-mod line_form;
 mod live;
 mod live_change;
 mod merge_preview;
@@ -22,7 +21,6 @@ use crate::EngineError;
 
 pub use agent_summary::AgentSummary;
 pub use events::{Next, Question, UiEvent};
-pub(crate) use line_form::{LineForm, command_word};
 pub use live::{Live, Phase, RunningCall, RunningTurn, ShellRun};
 pub use live_change::{LineChange, LiveChange};
 pub use merge_preview::MergePreview;
@@ -152,9 +150,7 @@ impl<'a> FrontEnd<'a> {
     pub(crate) fn give_back(&mut self, error: &EngineError) {
         while let Some(request) = self.next_said() {
             match request {
-                UserRequest::Say(text) | UserRequest::Command(text) => {
-                    self.after_turn.push_back(text.into());
-                }
+                UserRequest::Line(input) => self.after_turn.push_back(input.into()),
                 UserRequest::Submit(submission) => self.after_turn.push_back(submission.into()),
                 _ => {}
             }
@@ -174,12 +170,11 @@ impl<'a> FrontEnd<'a> {
 
     /// Reports a line that was not stored. The front end keeps a message or shows the line again.
     pub(crate) fn not_stored(&mut self, waiting: WaitingLine, error: &EngineError) {
-        let WaitingLine { line: text, id } = waiting;
+        let WaitingLine { input, id } = waiting;
         let reason = error.to_string();
-        let is_message = LineForm::of(&text) == LineForm::Message;
         let update = match id {
-            Some(id) if is_message && error.may_pass() => UiEvent::Unstored { id, reason },
-            id => UiEvent::NotStored { id, text, reason },
+            Some(id) if input.is_message() && error.may_pass() => UiEvent::Unstored { id, reason },
+            id => UiEvent::NotStored { id, input, reason },
         };
         self.tell(update);
     }

@@ -4,6 +4,8 @@ use ikigai_core::data::AnsweredBy;
 use ikigai_core::{Micros, RowRef};
 use ikigai_store::MailId;
 
+use crate::input::{CommandLine, UserInput};
+
 use super::{MergePreview, Stop, SummaryDraft};
 
 /// Request of a front end to an agent.
@@ -11,11 +13,9 @@ use super::{MergePreview, Stop, SummaryDraft};
 pub enum UserRequest {
     /// Stop.
     Stop(Stop),
-    /// Add this message at the next request boundary.
-    Say(String),
-    /// Run this line: a command or a shell line.
-    Command(String),
-    /// The same as `Command`, with an id under which the line is stored exactly once.
+    /// Add this message at the next request boundary, or run this command or shell line.
+    Line(UserInput),
+    /// The same, with an id under which the line is stored exactly once.
     Submit(Submission),
     /// Run this command, if it only reads.
     List(Listing),
@@ -38,11 +38,7 @@ impl UserRequest {
     /// Returns true if an idle agent works when it receives this.
     pub(crate) fn starts_work(&self) -> bool {
         match self {
-            Self::Say(_)
-            | Self::Command(_)
-            | Self::Submit(_)
-            | Self::Do(_)
-            | Self::Answer { .. } => true,
+            Self::Line(_) | Self::Submit(_) | Self::Do(_) | Self::Answer { .. } => true,
             Self::Stop(_) | Self::List(_) | Self::TakeBack(_) => false,
         }
     }
@@ -51,8 +47,8 @@ impl UserRequest {
 /// A read-only command that the user typed. Its row is stored, however its output is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
-    /// The line as typed.
-    pub line: String,
+    /// The command.
+    pub command: CommandLine,
     /// View of the output.
     pub view: ListingView,
 }
@@ -94,8 +90,8 @@ pub enum AgentJob {
     Retry,
     /// Finish open calls, or answer an unanswered message.
     GoOn,
-    /// To carry out this line: a command, or one for the user's shell.
-    Line(String),
+    /// Run this line: a command, or one for the user's shell.
+    Line(UserInput),
     /// Answer or run a submitted line.
     Submit(Submission),
     /// Store that a program of the user ran on the terminal.
@@ -125,13 +121,20 @@ pub struct Submission {
     /// Time of the submission, and of its row if it becomes one directly.
     pub at: Micros,
     /// The typed line.
-    pub line: String,
+    pub input: UserInput,
+}
+
+impl Submission {
+    /// Returns the line as typed.
+    pub fn line(&self) -> &str {
+        self.input.line()
+    }
 }
 
 /// A command line that waits for a break or for the end of the turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WaitingLine {
-    pub(crate) line: String,
+    pub(crate) input: UserInput,
     /// Id of the submission, if it has one.
     pub(crate) id: Option<MailId>,
 }
@@ -143,16 +146,16 @@ impl WaitingLine {
             Some(id) => UserRequest::Submit(Submission {
                 id,
                 at: Micros(0),
-                line: self.line,
+                input: self.input,
             }),
-            None => UserRequest::Command(self.line),
+            None => UserRequest::Line(self.input),
         }
     }
 }
 
-impl From<String> for WaitingLine {
-    fn from(line: String) -> Self {
-        Self { line, id: None }
+impl From<UserInput> for WaitingLine {
+    fn from(input: UserInput) -> Self {
+        Self { input, id: None }
     }
 }
 
@@ -160,7 +163,7 @@ impl From<Submission> for WaitingLine {
     fn from(submission: Submission) -> Self {
         Self {
             id: Some(submission.id),
-            line: submission.line,
+            input: submission.input,
         }
     }
 }

@@ -6,6 +6,7 @@ use ikigai_store::AgentRecord;
 use super::live::start;
 use crate::commands::{Dispatcher, fork_held_by_line};
 use crate::frontend::AgentJob;
+use crate::input::UserInput;
 use crate::ledger::Ledger;
 use crate::{Engine, EngineError, Worker};
 
@@ -24,9 +25,9 @@ impl Engine {
     pub async fn fork_line(
         &self,
         held: &AgentRecord,
-        line: &str,
+        input: &UserInput,
     ) -> Result<Option<HeldFork>, EngineError> {
-        let forked = fork_held_by_line(self, held, line, start).await?;
+        let forked = fork_held_by_line(self, held, input, start).await?;
         Ok(forked.map(|forked| HeldFork {
             output: forked.output,
             children: forked
@@ -44,9 +45,9 @@ impl Engine {
     pub async fn fork_here(
         &self,
         held: &AgentRecord,
-        line: &str,
+        input: &UserInput,
     ) -> Result<Option<(String, Option<AgentId>)>, EngineError> {
-        let Some(forked) = fork_held_by_line(self, held, line, start).await? else {
+        let Some(forked) = fork_held_by_line(self, held, input, start).await? else {
             return Ok(None);
         };
         let idle = forked.children.last().filter(|_| !forked.have_work);

@@ -1,25 +1,26 @@
 //! Typed lines: a message starts a turn, a command runs.
 
-use crate::commands::{ChainOutcome, Done, Line, dispatch, follow, parse, store_merge};
+use crate::commands::{ChainOutcome, Done, dispatch, follow, store_merge};
 use crate::frontend::{AgentJob, FrontEnd, MergePreview, Outcome, Stop};
+use crate::input::UserInput;
 use crate::{EngineError, Worker};
 
 impl Worker {
     /// Executes a typed line: a message begins a turn, a command runs.
     pub async fn line(
         &mut self,
-        line: &str,
+        input: UserInput,
         front: &mut FrontEnd<'_>,
     ) -> Result<Done, EngineError> {
-        if let Line::Message(text) = parse(line) {
-            let job = AgentJob::Say(text.to_owned());
-            return self.work(job, front).await.map(Done::turn);
+        if let UserInput::Message(text) = input {
+            return self.work(AgentJob::Say(text), front).await.map(Done::turn);
         }
         self.tell_settled(front).await?;
-        let carried = dispatch(self, &line.to_owned().into(), front).await?;
+        let waiting = input.into();
+        let carried = dispatch(self, &waiting, front).await?;
         let mut warned = carried.warned;
         let mut stopped = carried.stopped.clone();
-        let followed = follow(self, line, carried, front).await?;
+        let followed = follow(self, &waiting.input, carried, front).await?;
         warned |= matches!(followed, ChainOutcome::Warned | ChainOutcome::Stopped(_));
         if let ChainOutcome::Stopped(stop) = &followed {
             stopped = Some(stop.clone());

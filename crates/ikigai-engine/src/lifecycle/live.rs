@@ -8,12 +8,11 @@ use ikigai_core::data::{Category, Cause};
 use ikigai_store::Agent;
 use tokio::sync::mpsc;
 
-use crate::commands::{
-    Dispatcher, Line, carry_out_waiting, parse, store_merge, store_terminal_run,
-};
+use crate::commands::{Dispatcher, carry_out_waiting, store_merge, store_terminal_run};
 use crate::family::{ChildReport, Started};
 use crate::frontend::{AgentJob, FrontEnd, Outcome, Stop, UiEvent, UserRequest, WaitingLine};
 use crate::hub::Seat;
+use crate::input::UserInput;
 use crate::ledger::{CommitPlan, Ledger};
 use crate::response::failure;
 use crate::turn::check_resumable;
@@ -172,8 +171,7 @@ impl JobLoop<'_> {
     async fn finish_lines(&mut self, front: &mut FrontEnd<'_>) {
         let mut finished = self.worker.hear(front).await.map(drop);
         while finished.is_ok() {
-            let starts_shell =
-                |waiting: &WaitingLine| matches!(parse(&waiting.line), Line::Shell { .. });
+            let starts_shell = |waiting: &WaitingLine| matches!(waiting.input, UserInput::Shell(_));
             front.at_break.retain(|waiting| !starts_shell(waiting));
             front.after_turn.retain(|waiting| !starts_shell(waiting));
             match carry_out_waiting(self.worker, front).await {
@@ -234,7 +232,7 @@ impl JobLoop<'_> {
                 Ok(Outcome::Completed)
             }
             AgentJob::Submit(submission) => {
-                if let Line::Message(_) = parse(&submission.line) {
+                if submission.input.is_message() {
                     return self.worker.submitted(submission, front).await;
                 }
                 front.at_break.push_back(submission.into());
@@ -397,7 +395,7 @@ async fn live(
         let is_left = match (outcome, said) {
             // No part of the message is stored, so the agent can continue.
             (Err(error), Some(said)) if error.refuses_message() => {
-                front.not_stored(said.into(), &error);
+                front.not_stored(UserInput::Message(said).into(), &error);
                 false
             }
             (Err(error), _) => {
@@ -470,13 +468,8 @@ async fn listen(worker: &mut Worker, front: &mut FrontEnd<'_>) -> Option<NextWor
             front.next().await
         };
         match request {
-            UserRequest::Say(text) => return Some(AgentJob::Say(text).into()),
-            UserRequest::Command(line) => {
-                return Some(match parse(&line) {
-                    Line::Message(text) => AgentJob::Say(text.to_owned()).into(),
-                    _ => AgentJob::Line(line).into(),
-                });
-            }
+            UserRequest::Line(UserInput::Message(text)) => return Some(AgentJob::Say(text).into()),
+            UserRequest::Line(input) => return Some(AgentJob::Line(input).into()),
             UserRequest::Submit(submission) => return Some(AgentJob::Submit(submission).into()),
             UserRequest::Do(job) => return Some(job.into()),
             UserRequest::Stop(Stop::Interrupt(Cause::Kill | Cause::Exit)) => return None,

@@ -81,10 +81,7 @@ impl Engine {
 
     /// Sends a request to an agent, activating it first if necessary.
     pub async fn say(&self, agent: AgentId, request: UserRequest) -> Result<(), EngineError> {
-        if matches!(
-            request,
-            UserRequest::Say(_) | UserRequest::Command(_) | UserRequest::Submit(_)
-        ) {
+        if matches!(request, UserRequest::Line(_) | UserRequest::Submit(_)) {
             self.note_use(agent);
         }
         if self.hub.is_working(agent).is_none() {

@@ -6,6 +6,7 @@ use ikigai_store::CommitError;
 
 use crate::environment::draw_mail;
 use crate::frontend::{Submission, UserRequest};
+use crate::input::UserInput;
 use crate::{AgentJob, Engine, EngineError};
 
 /// Rows read per query, and in total, to find the row of a submission.
@@ -17,11 +18,11 @@ const CLOCK_SLACK: i64 = 3_600_000_000;
 
 impl Engine {
     /// Makes a submission of a typed line.
-    pub fn submission(&self, line: impl Into<String>) -> Submission {
+    pub fn submission(&self, input: UserInput) -> Submission {
         Submission {
             id: draw_mail(&*self.environment),
             at: self.environment.now(),
-            line: line.into(),
+            input,
         }
     }
 
@@ -42,8 +43,8 @@ impl Engine {
             Err(error) => return Err(error),
         }
         if !self.is_submitted(agent, pending).await? {
-            self.check_message_to(agent, &pending.line).await?;
-            self.post_as(pending.id, agent, &pending.line).await?;
+            self.check_message_to(agent, pending.line()).await?;
+            self.post_as(pending.id, agent, pending.line()).await?;
         }
         // An inactive agent reads the mail with its next turn.
         self.hub.deliver(agent, UserRequest::Do(AgentJob::Mail));
@@ -90,6 +91,6 @@ fn is_row_of(row: &Row, submission: &Submission) -> bool {
     }
     let typed = data::read::<UserData>(row.data.as_deref()).typed;
     let text = typed.as_deref().or(row.content.as_deref());
-    text == Some(submission.line.replace('\0', "\u{2400}").as_str())
-        || text == Some(submission.line.as_str())
+    text == Some(submission.line().replace('\0', "\u{2400}").as_str())
+        || text == Some(submission.line())
 }

@@ -26,7 +26,6 @@ mod worker;
 
 pub(crate) use command_context::CommandContext;
 pub(crate) use compact::{Summary, Written};
-pub use interpreter::During;
 pub(crate) use interpreter::Interpreter;
 pub(crate) use other_agents::{resume_other, start_other};
 pub(crate) use preparation::check_resumable;
@@ -78,8 +77,8 @@ impl Worker {
         submission: Submission,
         front: &mut FrontEnd<'_>,
     ) -> Result<Outcome, EngineError> {
-        let Submission { id, at, line } = &submission;
-        match self.store_message(line, Some(*at), front).await {
+        let Submission { id, at, input } = &submission;
+        match self.store_message(input.line(), Some(*at), front).await {
             Ok(turn) => {
                 front.tell(UiEvent::Received(*id));
                 Box::pin(TurnLoop { worker: self, turn }.run(TurnStep::Ask, front)).await

@@ -5,10 +5,11 @@ use ikigai_core::{Event, RowRef, Seq};
 use ikigai_store::{Effect, MailEffect, MailId, MailOrigin, MailRecord, MailTopic};
 
 use super::pins::{PinChanges, pin_changes};
-use super::{During, Turn, Worker, environment};
+use super::{Turn, Worker, environment};
 use crate::environment::{CrashPoint, draw_mail};
 use crate::family::shown_mail;
 use crate::frontend::{FrontEnd, Stop, UiEvent, UserRequest, WaitingLine};
+use crate::input::During;
 use crate::ledger::{CommitPlan, Ledger, read_held};
 use crate::{EngineError, mentions};
 
@@ -39,8 +40,7 @@ impl Worker {
     ) -> Result<Option<Stop>, EngineError> {
         match request {
             UserRequest::Stop(stop) => return Ok(Some(stop)),
-            UserRequest::Say(text) => self.inbox().queue(text.into(), front).await,
-            UserRequest::Command(line) => return Ok(self.heed_line(line.into(), front).await),
+            UserRequest::Line(input) => return Ok(self.heed_line(input.into(), front).await),
             UserRequest::Submit(submission) => {
                 return Ok(self.heed_line(submission.into(), front).await);
             }
@@ -55,7 +55,7 @@ impl Worker {
 
     /// Queues a message or runs a command, now or later. Returns a stop if it ends the turn.
     async fn heed_line(&mut self, waiting: WaitingLine, front: &mut FrontEnd<'_>) -> Option<Stop> {
-        match self.interpreter.during(&waiting.line) {
+        match waiting.input.during() {
             None => self.inbox().queue(waiting, front).await,
             Some(During::AtOnce) => self.interpreter.run(self, waiting, front).await,
             Some(During::AtBreak) => front.at_break.push_back(waiting),
@@ -95,13 +95,15 @@ pub(crate) struct Inbox<'a> {
 impl Inbox<'_> {
     /// Queues a message for the next boundary. If that fails, the front end gets it back.
     pub(crate) async fn queue(&mut self, waiting: WaitingLine, front: &mut FrontEnd<'_>) {
-        let WaitingLine { line: text, id } = waiting;
+        let WaitingLine { input, id } = &waiting;
+        let (text, id) = (input.line().to_owned(), *id);
         match self.check(&text).await {
             Ok(()) => {}
             Err(EngineError::NotSent(reason)) => {
-                return front.tell(UiEvent::NotStored { id, text, reason });
+                let input = waiting.input;
+                return front.tell(UiEvent::NotStored { id, input, reason });
             }
-            Err(error) => return front.not_stored(WaitingLine { line: text, id }, &error),
+            Err(error) => return front.not_stored(waiting, &error),
         }
         let mail = id.unwrap_or_else(|| draw_mail(&*self.ledger.engine.environment));
         let send = Effect::Mail(MailEffect::Send {
@@ -117,7 +119,7 @@ impl Inbox<'_> {
         let stored = match self.ledger.commit(CommitPlan::effects(vec![send])).await {
             Ok(_) => Ok(()),
             Err(error) => match self.waiting(Senders::User).await {
-                Ok(waiting) if waiting.iter().any(|waits| waits.id == mail) => Ok(()),
+                Ok(queued) if queued.iter().any(|waits| waits.id == mail) => Ok(()),
                 _ => Err(error),
             },
         };
@@ -130,7 +132,7 @@ impl Inbox<'_> {
                     front.tell(UiEvent::Received(mail));
                 }
             }
-            Err(error) => front.not_stored(WaitingLine { line: text, id }, &error),
+            Err(error) => front.not_stored(waiting, &error),
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ikigai_core::AgentId;
 use ikigai_core::data::AnsweredBy;
-use ikigai_engine::{Answer, Listing, ListingView, Outcome, UiEvent, UserRequest};
+use ikigai_engine::{Answer, Listing, ListingView, Outcome, UiEvent, UserInput, UserRequest};
 use ikigai_store::ReadLog as _;
 use ikigai_testkit::Step;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -42,7 +42,7 @@ async fn an_attended_agent_answers_what_is_typed_and_is_left() {
     let agent = world.engine.attend_new("/src", "/src").await.unwrap();
     world.provider.will_say("hello yourself");
 
-    let typed = UserRequest::Command("hello".to_owned());
+    let typed = UserRequest::parse("hello");
     world.engine.say(agent, typed).await.unwrap();
     let (outcome, before) = until_ended(&mut told).await;
     world.engine.leave().await;
@@ -128,8 +128,10 @@ async fn a_long_listing_is_stored_in_part() {
 }
 
 fn listing(line: &str, view: ListingView) -> UserRequest {
-    let line = line.to_owned();
-    UserRequest::List(Listing { line, view })
+    let UserInput::Command(command) = UserInput::parse(line) else {
+        panic!("{line} is no command");
+    };
+    UserRequest::List(Listing { command, view })
 }
 
 /// Leaving stops a turn that has only just begun, instead of waiting for it.
@@ -139,7 +141,7 @@ async fn what_was_just_said_does_not_keep_anybody_from_leaving() {
     let _told = screen(&world);
     let agent = world.engine.attend_new("/src", "/src").await.unwrap();
     world.provider.will([Step::Hang]);
-    let typed = UserRequest::Command("hello".to_owned());
+    let typed = UserRequest::parse("hello");
     world.engine.say(agent, typed).await.unwrap();
 
     let left = timeout(Duration::from_mins(1), world.engine.leave()).await;
@@ -160,7 +162,7 @@ async fn what_an_agent_is_told_counts_as_work_until_it_has_seen_to_it() {
     stirs.wait_for(|_| is_idle()).await.unwrap();
 
     for request in [
-        UserRequest::Command("/mark".to_owned()),
+        UserRequest::parse("/mark"),
         listing("/help", ListingView::Overlay),
     ] {
         world.engine.say(agent, request).await.unwrap();
@@ -177,7 +179,7 @@ async fn an_agent_that_is_let_go_of_is_stopped_and_can_be_taken_over() {
     let mut told = screen(&world);
     let agent = world.engine.attend_new("/src", "/src").await.unwrap();
     world.provider.will([Step::Hang]);
-    let typed = UserRequest::Command("hello".to_owned());
+    let typed = UserRequest::parse("hello");
     world.engine.say(agent, typed).await.unwrap();
     while told.recv().await.unwrap().1 != UiEvent::Began {}
 
@@ -207,7 +209,7 @@ async fn a_command_and_leaving_in_one_burst_store_the_command_and_end() {
         let _told = screen(&world);
         let agent = world.engine.attend_new("/src", "/src").await.unwrap();
         for line in &lines {
-            let typed = UserRequest::Command((*line).to_owned());
+            let typed = UserRequest::parse(*line);
             world.engine.say(agent, typed).await.unwrap();
         }
 
@@ -230,7 +232,7 @@ async fn a_message_after_a_command_waits_as_mail_when_the_program_leaves() {
     let _told = screen(&world);
     let agent = world.engine.attend_new("/src", "/src").await.unwrap();
     for line in ["/mark x", "hello"] {
-        let typed = UserRequest::Command(line.to_owned());
+        let typed = UserRequest::parse(line);
         world.engine.say(agent, typed).await.unwrap();
     }
 

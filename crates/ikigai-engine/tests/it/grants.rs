@@ -3,7 +3,9 @@
 use ikigai_core::data::{self, AnsweredBy, CommandData, ForkContext, ForkData};
 use ikigai_core::settings::{Approve, Rule};
 use ikigai_core::{AgentId, Event, Micros, Settings};
-use ikigai_engine::{Answer, ForkWish, FrontEnd, USER_REQUESTS, UiEvent, UserRequest, Worker};
+use ikigai_engine::{
+    Answer, ForkWish, FrontEnd, USER_REQUESTS, UiEvent, UserInput, UserRequest, Worker,
+};
 use ikigai_testkit::CommitFault;
 use tokio::sync::mpsc;
 
@@ -35,7 +37,10 @@ async fn type_line(worker: &mut Worker, line: &str) -> (Vec<String>, String) {
     let mut tell = |update| told.push(update);
     let mut desk = FrontEnd::new(&mut receiver, &mut tell);
     worker.offer_grants(&mut desk);
-    worker.line(line, &mut desk).await.unwrap();
+    worker
+        .line(UserInput::parse(line), &mut desk)
+        .await
+        .unwrap();
     let mut offers = Vec::new();
     let mut output = String::new();
     for update in told {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ikigai_core::data::{self, Category, ErrorData, Verdict};
 use ikigai_core::settings::Approve;
-use ikigai_engine::{Answer, Limits, Outcome, UiEvent, UserRequest};
+use ikigai_engine::{Answer, Limits, Outcome, UiEvent, UserInput, UserRequest};
 
 use crate::fakes::{Deed, calling};
 use crate::support::{TestJob, World, attended, say};
@@ -182,7 +182,9 @@ async fn a_queued_message_begins_a_turn_with_limits_of_its_own() {
 
     let (outcome, _) = attended(&mut worker, TestJob::Say("go"), |update| match update {
         UiEvent::Text(_) if !std::mem::replace(&mut said, true) => {
-            vec![UserRequest::Say("once more".to_owned())]
+            vec![UserRequest::Line(UserInput::Message(
+                "once more".to_owned(),
+            ))]
         }
         _ => Vec::new(),
     })

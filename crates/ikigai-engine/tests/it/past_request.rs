@@ -26,7 +26,7 @@ async fn every_request_that_was_made_can_be_made_again() {
         let (_sender, mut receiver) = tokio::sync::mpsc::channel(ikigai_engine::USER_REQUESTS);
         let mut tell = |_| {};
         let mut desk = ikigai_engine::FrontEnd::new(&mut receiver, &mut tell);
-        ikigai_engine::Worker::line(worker, line, &mut desk)
+        ikigai_engine::Worker::line(worker, ikigai_engine::UserInput::parse(line), &mut desk)
             .await
             .unwrap();
     };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ikigai_core::Role;
 use ikigai_core::data::{self, UserData, UserOrigin};
-use ikigai_engine::{Outcome, UiEvent, UserRequest};
+use ikigai_engine::{Outcome, UiEvent, UserInput, UserRequest};
 use ikigai_store::{MailState, ReadLog, StoreError};
 use ikigai_testkit::{CommitFault, Step, check_request};
 
@@ -12,7 +12,7 @@ use crate::fakes::{Deed, calling};
 use crate::support::{TestJob, World, attended, interrupt, is_stored, say, target_of};
 
 fn says(text: &str) -> UserRequest {
-    UserRequest::Say(text.to_owned())
+    UserRequest::Line(UserInput::Message(text.to_owned()))
 }
 
 /// Returns a reaction that sends `requests` at the first event that matches `when`.
@@ -318,7 +318,7 @@ async fn a_message_that_is_not_stored_is_handed_back() {
 
         assert_eq!(outcome.unwrap(), Outcome::Completed, "{shown}");
         let back = told.iter().any(|update| {
-            matches!(update, UiEvent::NotStored { text, reason, .. } if text == "said meanwhile" && !reason.is_empty())
+            matches!(update, UiEvent::NotStored { input, reason, .. } if input.line() == "said meanwhile" && !reason.is_empty())
         });
         assert_eq!(back, !is_stored, "{shown}");
         let sent = said_in_last_request(&world).contains(&"said meanwhile".to_owned());

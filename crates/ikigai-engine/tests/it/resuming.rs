@@ -4,7 +4,7 @@ use ikigai_core::data::{self, Cause, CommandData, ErrorData, RewindData, Verdict
 use ikigai_core::settings::Approve;
 use ikigai_core::words::Severity;
 use ikigai_core::{Row, RowRef, Seq};
-use ikigai_engine::{EngineError, Outcome, Resume, UiEvent};
+use ikigai_engine::{EngineError, Outcome, Resume, UiEvent, UserInput};
 use ikigai_testkit::{Step, check_request};
 use serde_json::json;
 
@@ -350,7 +350,9 @@ async fn retry_keeps_all_messages_that_started_the_turn() {
     let mut said = false;
     let turn = attended(&mut worker, TestJob::Say("first"), |update| match update {
         ikigai_engine::UiEvent::Text(_) if !std::mem::replace(&mut said, true) => {
-            vec![ikigai_engine::UserRequest::Say("queued".to_owned())]
+            vec![ikigai_engine::UserRequest::Line(UserInput::Message(
+                "queued".to_owned(),
+            ))]
         }
         _ => Vec::new(),
     });

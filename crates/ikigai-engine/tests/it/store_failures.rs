@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ikigai_core::data::Cause;
 use ikigai_core::settings::{Approve, ModelChoice};
-use ikigai_engine::{EngineError, Outcome, UiEvent, UserRequest, Worker};
+use ikigai_engine::{EngineError, Outcome, UiEvent, UserInput, UserRequest, Worker};
 use ikigai_store::{ReadLog, StoreError};
 use ikigai_testkit::{CommitFault, Step, block_on, check_request};
 
@@ -259,12 +259,17 @@ async fn failed_insert_loses_no_input() {
     let (gave_up, told) = attended(&mut worker, TestJob::Say("go"), |update| match update {
         UiEvent::Running(_) => {
             store.go_away(full);
-            vec![UserRequest::Say("said first".to_owned())]
+            vec![UserRequest::Line(UserInput::Message(
+                "said first".to_owned(),
+            ))]
         }
         UiEvent::StoreAway(_) => {
             pauses += 1;
             match pauses {
-                1 => vec![interrupt(), UserRequest::Say("said later".to_owned())],
+                1 => vec![
+                    interrupt(),
+                    UserRequest::Line(UserInput::Message("said later".to_owned())),
+                ],
                 2 => vec![interrupt()],
                 _ => Vec::new(),
             }
@@ -280,7 +285,7 @@ async fn failed_insert_loses_no_input() {
     let back: Vec<_> = told
         .iter()
         .filter_map(|update| match update {
-            UiEvent::NotStored { text, .. } => Some(&**text),
+            UiEvent::NotStored { input, .. } => Some(input.line()),
             _ => None,
         })
         .collect();

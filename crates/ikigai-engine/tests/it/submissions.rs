@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_core::AgentId;
-use ikigai_engine::{Submission, UiEvent, UserRequest};
+use ikigai_engine::{Submission, UiEvent, UserInput, UserRequest};
 use ikigai_store::{MailState, ReadLog as _, StoreError};
 use ikigai_testkit::{CommitFault, Step};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -43,7 +43,7 @@ async fn until(updates: &mut Updates, is_it: impl Fn(&UiEvent) -> bool) -> Vec<U
 }
 
 async fn submit(world: &World, agent: AgentId, line: &str) -> Submission {
-    let submission = world.engine.submission(line);
+    let submission = world.engine.submission(UserInput::parse(line));
     let request = UserRequest::Submit(submission.clone());
     world.engine.say(agent, request).await.unwrap();
     submission
@@ -151,7 +151,7 @@ async fn a_command_that_could_not_be_stored_is_handed_back_and_its_agent_lives()
 
     let back = UiEvent::NotStored {
         id: Some(submission.id),
-        text: "/mark x".to_owned(),
+        input: UserInput::parse("/mark x"),
         reason: "no space left for the database".to_owned(),
     };
     assert_eq!(seen.last(), Some(&back));

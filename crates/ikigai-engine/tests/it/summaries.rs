@@ -5,7 +5,9 @@ use std::time::Duration;
 use ikigai_core::data::{self, SummaryData, UsageData};
 use ikigai_core::summary::SUMMARY_REQUEST;
 use ikigai_core::{AgentId, Block, Request};
-use ikigai_engine::{AgentJob, FrontEnd, Outcome, USER_REQUESTS, UiEvent, UserRequest, Worker};
+use ikigai_engine::{
+    AgentJob, FrontEnd, Outcome, USER_REQUESTS, UiEvent, UserInput, UserRequest, Worker,
+};
 use ikigai_providers::AnswerBlock;
 use ikigai_testkit::{Step, is_summary_request};
 use tokio::sync::mpsc;
@@ -312,7 +314,10 @@ async fn a_summary_is_interrupted() {
 
     let (_, told) = attended_line(&mut worker, "/compact", |update| {
         if is_begun(update) && !std::mem::replace(&mut said, true) {
-            return vec![UserRequest::Say("later".to_owned()), interrupt()];
+            return vec![
+                UserRequest::Line(UserInput::Message("later".to_owned())),
+                interrupt(),
+            ];
         }
         Vec::new()
     })
@@ -425,7 +430,9 @@ async fn turns_go_on_while_a_summary_is_written() {
     let (done, _) = attended_line(&mut worker, "question 5", |update| match update {
         UiEvent::Stored(row) if row.content.as_deref() == Some("answer 5") => {
             assert!(!std::mem::replace(&mut said, true));
-            vec![UserRequest::Say("question 6".to_owned())]
+            vec![UserRequest::Line(UserInput::Message(
+                "question 6".to_owned(),
+            ))]
         }
         UiEvent::Stored(row) if row.content.as_deref() == Some("answer 6") => {
             world.provider.go_on();

@@ -13,7 +13,7 @@ use ikigai_core::{
 use ikigai_engine::commands::Done;
 use ikigai_engine::{
     Engine, EngineError, Environment, FrontEnd, GrantKey, Outcome, Platform, Safety, Stop, Tools,
-    USER_REQUESTS, UiEvent, UserRequest, Worker,
+    USER_REQUESTS, UiEvent, UserInput, UserRequest, Worker,
 };
 use ikigai_providers::Models;
 use ikigai_store::{AgentRecord, Batch, HeadClaim, LeaseClaim, Log, ReadLog};
@@ -449,7 +449,10 @@ pub(crate) async fn attended_line(
         told.push(update);
     };
     let mut desk = FrontEnd::new(&mut receiver, &mut tell);
-    let done = worker.line(line, &mut desk).await.unwrap();
+    let done = worker
+        .line(UserInput::parse(line), &mut desk)
+        .await
+        .unwrap();
     (done, told)
 }
 

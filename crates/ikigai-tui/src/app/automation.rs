@@ -17,7 +17,7 @@ impl App {
         if agent == self.ctx.current {
             self.submit(text);
         } else {
-            let command = EngineRequest::Send(agent, UserRequest::Command(text));
+            let command = EngineRequest::Send(agent, UserRequest::parse(text));
             self.ctx.effects.push(command);
         }
     }

@@ -188,7 +188,7 @@ impl Board {
             Action::BoardMerge => merge(agent, name, ctx),
             Action::BoardFork => {
                 ctx.effects.push(EngineRequest::Show(agent));
-                let fork = UserRequest::Command("/fork".to_owned());
+                let fork = UserRequest::parse("/fork");
                 ctx.effects.push(EngineRequest::Send(agent, fork));
             }
             Action::BoardKill => self.ask_to_kill(agent, name, ctx),
@@ -462,7 +462,7 @@ fn run(line: String, ctx: &mut UiContext) {
         }
     }
     ctx.effects
-        .push(EngineRequest::Send(speaker, UserRequest::Command(line)));
+        .push(EngineRequest::Send(speaker, UserRequest::parse(line)));
 }
 
 /// Returns true if an action applies to the selected agent.

@@ -1,7 +1,6 @@
 //! Runs typed lines: commands of the screen, or requests to the agent.
 
-use ikigai_engine::commands::{Command, Line, parse};
-use ikigai_engine::{Listing, ListingView, UserRequest};
+use ikigai_engine::{CommandLine, Listing, ListingView, UserInput, UserRequest};
 
 use super::board::Board;
 use super::browse::Browse;
@@ -11,35 +10,28 @@ use super::terminal_programs::wants_terminal;
 use super::{EngineRequest, LoadRequest, PickerKind, TerminalAction, UiContext, picker, quit};
 
 /// Runs a line as if the user had typed it.
-pub(super) fn submit(ctx: &mut UiContext, text: String) {
+pub(super) fn submit(ctx: &mut UiContext, input: UserInput) {
     ctx.notes.clear();
     ctx.grant_offer = None;
     // Dismiss a temporary toast; keep a question.
     ctx.toast.take_if(|toast| toast.until.is_some());
-    if let Line::Command(command, rest) = parse(&text)
-        && submit_here(ctx, command, rest)
-    {
-        if is_listing(command, rest) {
-            let view = match command.name {
-                "keys" => ListingView::Text(keys_text(&ctx.bindings)),
-                _ => ListingView::Screen,
-            };
-            list(ctx, text, view);
+    match input {
+        UserInput::Command(typed) if submit_here(ctx, &typed) => {
+            if is_listing(&typed) {
+                let view = match typed.command.name {
+                    "keys" => ListingView::Text(keys_text(&ctx.bindings)),
+                    _ => ListingView::Screen,
+                };
+                list(ctx, typed, view);
+            }
         }
-        return;
-    }
-    if let Line::Shell { command, sent } = parse(&text)
-        && wants_terminal(command)
-    {
-        let command = command.to_owned();
-        return ctx.effects.push(TerminalAction::Run { command, sent });
-    }
-    match parse(&text) {
-        Line::Command(command, rest) if command.only_shows(rest) => {
-            list(ctx, text, ListingView::Overlay);
+        UserInput::Command(typed) if typed.only_shows() => list(ctx, typed, ListingView::Overlay),
+        UserInput::Shell(typed) if wants_terminal(&typed.command) => {
+            let (command, sent) = (typed.command, typed.sent);
+            ctx.effects.push(TerminalAction::Run { command, sent });
         }
-        _ => {
-            let request = UserRequest::Command(text);
+        input => {
+            let request = UserRequest::Line(input);
             ctx.effects.push(EngineRequest::Send(ctx.current, request));
         }
     }
@@ -47,19 +39,19 @@ pub(super) fn submit(ctx: &mut UiContext, text: String) {
 
 /// Reports whether a command lists something. The browser only shows rows of the log, and a stored
 /// search would find itself.
-fn is_listing(command: &Command, rest: &str) -> bool {
-    command.only_shows(rest) && !matches!(command.name, "history" | "search")
+fn is_listing(typed: &CommandLine) -> bool {
+    typed.only_shows() && !matches!(typed.command.name, "history" | "search")
 }
 
 /// Has the row of a typed listing stored, and its output shown if the screen does not show it.
-fn list(ctx: &mut UiContext, line: String, view: ListingView) {
-    let request = UserRequest::List(Listing { line, view });
+fn list(ctx: &mut UiContext, command: CommandLine, view: ListingView) {
+    let request = UserRequest::List(Listing { command, view });
     ctx.effects.push(EngineRequest::Send(ctx.current, request));
 }
 
 /// Executes a command of the screen; returns false if it is none.
-fn submit_here(ctx: &mut UiContext, command: &Command, rest: &str) -> bool {
-    match (command.name, rest.trim()) {
+fn submit_here(ctx: &mut UiContext, typed: &CommandLine) -> bool {
+    match (typed.command.name, &*typed.arguments) {
         ("quit", "") => quit::leave(ctx),
         ("history", "") => Browse::open_all(ctx),
         ("model", "") => ctx.effects.push(LoadRequest::Choices(PickerKind::Model)),

@@ -238,10 +238,9 @@ impl UiContext {
 
     /// Runs a command line of the current agent.
     pub(super) fn command(&mut self, line: String) {
-        self.effects.push(EngineRequest::Send(
-            self.current,
-            UserRequest::Command(line),
-        ));
+        let request = UserRequest::parse(line);
+        self.effects
+            .push(EngineRequest::Send(self.current, request));
     }
 
     /// Shows another agent, or the reason why not.

@@ -325,9 +325,10 @@ fn live_lines(pane: &Pane, ctx: &mut UiContext) -> Vec<TextLine> {
         part(&mut lines);
         lines.extend(children);
     }
-    let queued = live.queued.iter().map(|(_, text)| (text, QUEUED_KEYS));
+    let queued = live.queued.iter();
+    let queued = queued.map(|(_, text)| (text.as_str(), QUEUED_KEYS));
     let unheard = ctx.outbox.queued(ctx.current);
-    let unheard = unheard.map(|entry| (&entry.submission.line, UNHEARD_KEYS));
+    let unheard = unheard.map(|entry| (entry.submission.line(), UNHEARD_KEYS));
     for (index, (text, keys)) in queued.chain(unheard).enumerate() {
         if index == 0 {
             part(&mut lines);

@@ -1,8 +1,8 @@
 //! The input: typing, sending, the ladders of Esc and Ctrl-C, going from agent to agent.
 
 use ikigai_core::settings::Approve;
-use ikigai_engine::commands::{Candidate, Line as Parsed, parse};
-use ikigai_engine::{AgentJob, Answer, Phase, UserRequest, looks_like_key};
+use ikigai_engine::commands::Candidate;
+use ikigai_engine::{AgentJob, Answer, Phase, UserInput, UserRequest, looks_like_key};
 
 use super::board::Board;
 use super::browse::Browse;
@@ -180,19 +180,19 @@ impl InputLayer {
         if pane.editor.continue_line() || pane.editor.text().trim().is_empty() {
             return;
         }
-        let typed = pane.editor.text();
-        if holds_key_back(&typed, ctx) {
+        let input = UserInput::parse(pane.editor.text());
+        if holds_key_back(&input, ctx) {
             return;
         }
         let Some(pane) = ctx.current_mut() else {
             return;
         };
-        let text = pane.editor.take();
+        pane.editor.take();
         pane.put_back = None;
         pane.scrollback.look_at_end();
-        self.history.sent(text.clone());
+        self.history.sent(input.line().to_owned());
         self.typed(ctx);
-        commands::submit(ctx, text);
+        commands::submit(ctx, input);
     }
 
     /// Interrupts the answer and sends queued messages. A running tool continues: they follow it
@@ -279,11 +279,11 @@ impl InputLayer {
 }
 
 /// Holds back text that looks like a key, unless Enter was pressed again. Returns true if held.
-fn holds_key_back(text: &str, ctx: &mut UiContext) -> bool {
-    if !looks_like_key(text) {
+fn holds_key_back(input: &UserInput, ctx: &mut UiContext) -> bool {
+    if !looks_like_key(input.line()) {
         return false;
     }
-    if matches!(parse(text), Parsed::Command(command, _) if command.name == "key") {
+    if matches!(input, UserInput::Command(typed) if typed.command.name == "key") {
         ctx.toast("Type only /key PROVIDER. The key is asked for next, hidden");
         return true;
     }

@@ -53,7 +53,7 @@ use ikigai_core::settings::ModelChoice;
 use ikigai_core::words::Severity;
 use ikigai_core::{AgentId, AgentState, Micros, Row, RowRef};
 use ikigai_engine::commands::Candidate;
-use ikigai_engine::{AgentRecord, Branch, MergePreview};
+use ikigai_engine::{AgentRecord, Branch, MergePreview, UserInput};
 
 pub use context::UiContext;
 pub use effect::{EngineRequest, LoadRequest, TerminalAction, UiEffect};
@@ -314,7 +314,7 @@ impl App {
 
     /// Runs a line as if the user had typed it.
     pub fn submit(&mut self, text: String) {
-        commands::submit(&mut self.ctx, text);
+        commands::submit(&mut self.ctx, UserInput::parse(text));
         self.apply_changes();
     }
 

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use ikigai_core::RowRef;
+use ikigai_engine::UserInput;
 use ikigai_engine::commands::{Candidate, KEY_PROVIDERS, THEMES, narrow};
 use ikigai_engine::search::SearchCursor;
 
@@ -167,7 +168,7 @@ impl Picker {
         };
         ctx.close();
         match deed {
-            PickerAction::Run(line) => commands::submit(ctx, line),
+            PickerAction::Run(line) => commands::submit(ctx, UserInput::parse(line)),
             PickerAction::Choose(picker) => open(ctx, *picker),
             PickerAction::GoTo(row) => ctx.go_to_hit(row),
             PickerAction::MoreHits(after) => ctx.more_hits(after),

@@ -3,8 +3,10 @@
 use std::time::{Duration, Instant};
 
 use ikigai_core::AgentId;
-use ikigai_engine::commands::{Line, Next, parse};
-use ikigai_engine::{LineChange, LiveChange, MailId, Outcome, Question, UiEvent, UserRequest};
+use ikigai_engine::commands::Next;
+use ikigai_engine::{
+    LineChange, LiveChange, MailId, Outcome, Question, UiEvent, UserInput, UserRequest,
+};
 
 use super::overlay::Overlay;
 use super::quit::QuitPrompt;
@@ -107,7 +109,7 @@ impl UiContext {
     fn line_changed(&mut self, agent: AgentId, line: LineChange<'_>) {
         match line {
             LineChange::TakenBack(text) if self.sends_now => {
-                let request = UserRequest::Say(text.to_owned());
+                let request = UserRequest::Line(UserInput::Message(text.to_owned()));
                 self.effects.push(EngineRequest::Send(agent, request));
             }
             LineChange::TakenBack(text) => self.hand_back(agent, text),
@@ -116,19 +118,14 @@ impl UiContext {
             }
             LineChange::Unstored { id, reason } => self.unstored(id, reason),
             LineChange::Running(id) => self.shell_runs(id),
-            LineChange::NotStored { id, text, reason } => {
-                self.hand_back(agent, text);
+            LineChange::NotStored { id, input, reason } => {
+                self.hand_back(agent, input.line());
                 if let Some(id) = id {
                     self.returned(id, reason);
                 }
-                let warning = match parse(text) {
-                    Line::Message(_) => {
-                        let reason = reason.strip_prefix("not sent: ").unwrap_or(reason);
-                        format!("not sent: {reason}")
-                    }
-                    _ => format!("not done: {reason}"),
-                };
-                self.warn(&warning);
+                let word = if input.is_message() { "sent" } else { "done" };
+                let reason = reason.strip_prefix("not sent: ").unwrap_or(reason);
+                self.warn(&format!("not {word}: {reason}"));
             }
             LineChange::Queued(_) | LineChange::Delivered => {}
         }

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use ikigai_core::data::{self, UserData};
 use ikigai_core::{AgentId, Kind};
-use ikigai_engine::commands::{Line as TypedLine, parse};
 use ikigai_engine::{MailId, Submission, looks_like_key};
 
 use super::{EngineRequest, Pane, UiContext, lines};
@@ -101,7 +100,7 @@ impl UiContext {
     pub(crate) fn restore_pending(&mut self, pending: Vec<PendingMessage>) {
         let commands = self.outbox.restore(pending, Instant::now());
         for command in commands {
-            self.hand_back(command.agent, &command.submission.line);
+            self.hand_back(command.agent, command.submission.line());
         }
         self.save_drafts();
         self.ask_outbox();
@@ -127,12 +126,14 @@ impl UiContext {
 
     /// Records that an agent ended with a line. A message is stored again, a command handed back.
     pub(crate) fn agent_lost(&mut self, agent: AgentId, id: MailId) {
-        let line = self.outbox.line(id).unwrap_or_default().to_owned();
-        if matches!(parse(&line), TypedLine::Message(_)) {
+        let Some(input) = self.outbox.input(id).cloned() else {
+            return;
+        };
+        if input.is_message() {
             self.outbox.unstored(id, "the agent ended", self.now);
             return self.ask_outbox();
         }
-        self.hand_back(agent, &line);
+        self.hand_back(agent, input.line());
         self.returned(id, "the agent ended");
     }
 
@@ -214,7 +215,7 @@ impl UiContext {
         let Some(entry) = self.outbox.take_back(self.current) else {
             return false;
         };
-        self.hand_back(self.current, &entry.submission.line);
+        self.hand_back(self.current, entry.submission.line());
         self.save_drafts();
         self.ask_outbox();
         true
@@ -270,7 +271,7 @@ fn pending_row(entry: &OutboxEntry) -> String {
         Some((reason, detail)) => (reason, format!(" · {detail}")),
         None => (reason, String::new()),
     };
-    let text = lines::first_line(&entry.submission.line);
+    let text = lines::first_line(entry.submission.line());
     clean(&format!("⏸ pending: {reason} · {memory}{text}{detail}")).into_owned()
 }
 

@@ -1,4 +1,4 @@
-use ikigai_engine::commands::{COMMANDS, Candidate};
+use ikigai_engine::commands::{Candidate, all};
 
 use super::{CompletedText, Completion, MOST_FILES, ROWS};
 use crate::line::TextLine;
@@ -75,7 +75,7 @@ fn a_cursor_that_moves_opens_nothing_and_closes_what_it_leaves() {
 #[test]
 fn the_marked_entry_goes_round_and_stays_in_sight() {
     let mut completion = open("/");
-    let all = COMMANDS.iter().map(|command| 1 + command.aliases.len());
+    let all = all().map(|command| 1 + command.aliases.len());
     let all: usize = all.sum();
     let place = |completion: &mut Completion| {
         let lines = completion.lines(60, ROWS);

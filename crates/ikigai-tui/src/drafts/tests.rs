@@ -10,7 +10,7 @@ fn pending(number: u128, text: &str) -> PendingMessage {
         submission: Submission {
             id: MailId(number),
             at: Micros(i64::try_from(number).unwrap()),
-            line: text.to_owned(),
+            input: UserInput::parse(text),
         },
     }
 }

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ikigai_core::AgentId;
-use ikigai_engine::commands::{Line, parse};
 use ikigai_engine::{
-    CommitError, Engine, EngineError, ProcessRecord, StoreError, Submission, UiEvent,
+    CommitError, Engine, EngineError, ProcessRecord, StoreError, Submission, UiEvent, UserInput,
 };
 
 use super::Driver;
@@ -47,8 +46,8 @@ impl Driver {
         submission: &Submission,
         owner: &ProcessRecord,
     ) -> bool {
-        let (id, text) = (submission.id, submission.line.as_str());
-        match self.engine.screen_line(agent, text).await {
+        let (id, input) = (submission.id, &submission.input);
+        match self.engine.screen_line(agent, input).await {
             // Commands of this screen are not for the other one.
             Ok(Some(next)) => {
                 self.app.received(id);
@@ -62,7 +61,7 @@ impl Driver {
                 return true;
             }
         }
-        match self.fork_here(agent, text).await {
+        match self.fork_here(agent, input).await {
             Ok(true) => {
                 self.app.received(id);
                 return true;
@@ -75,7 +74,7 @@ impl Driver {
         }
         let where_to = format!("pid {} on {}", owner.pid, owner.host);
         let submit = ControlRequest::Submit {
-            text: text.to_owned(),
+            text: input.line().to_owned(),
             agent: Some(agent.to_string()),
         };
         let answer = self.ask(owner, submit).await;
@@ -90,9 +89,9 @@ impl Driver {
                 .toast(format!("Open in another ikigai ({where_to}): sent there"));
             return true;
         }
-        let Line::Message(_) = parse(text) else {
+        if !input.is_message() {
             return false;
-        };
+        }
         match self.engine.store_pending(agent, submission).await {
             Ok(()) => {
                 self.app.received(id);
@@ -104,13 +103,13 @@ impl Driver {
         true
     }
 
-    /// Forks an agent that another process holds; the children are this one's. `false` if the text
+    /// Forks an agent that another process holds; the children are this one's. `false` if the line
     /// asks for no fork.
-    async fn fork_here(&mut self, agent: AgentId, text: &str) -> Result<bool, EngineError> {
+    async fn fork_here(&mut self, agent: AgentId, input: &UserInput) -> Result<bool, EngineError> {
         let Some(record) = self.engine.reader().agent(agent).await? else {
             return Ok(false);
         };
-        let Some((output, idle)) = self.engine.fork_here(&record, text).await? else {
+        let Some((output, idle)) = self.engine.fork_here(&record, input).await? else {
             return Ok(false);
         };
         self.app.toast(output.trim_end().to_owned());

@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 use ikigai_core::data::{self, CommandData};
 use ikigai_core::{AgentId, Kind, RowRef};
 use ikigai_engine::{
-    AgentJob, CommitError, Engine, EngineError, Followed, ListingView, Status, UiEvent, UserRequest,
+    AgentJob, CommitError, Engine, EngineError, Followed, ListingView, Status, UiEvent, UserInput,
+    UserRequest,
 };
 
 pub(crate) use self::background::LoadResult;
@@ -239,7 +240,7 @@ impl Driver {
             EngineRequest::SetKey { provider, key } => {
                 self.engine.set_typed_key(&provider, key);
                 let agent = self.app.current();
-                let command = UserRequest::Command(format!("/key {provider}"));
+                let command = UserRequest::parse(format!("/key {provider}"));
                 self.send(agent, command).await;
             }
             EngineRequest::Outbox(action) => self.do_outbox(action),
@@ -279,9 +280,7 @@ impl Driver {
         let is_shown =
             matches!(&request, UserRequest::List(listing) if listing.view != ListingView::Overlay);
         let merged = match request {
-            UserRequest::Say(line) | UserRequest::Command(line) => {
-                return self.submit(agent, line).await;
-            }
+            UserRequest::Line(input) => return Box::pin(self.submit(agent, input)).await,
             UserRequest::Do(
                 AgentJob::Merge(_, ref text) | AgentJob::StoreSummary(_, Ok(ref text)),
             ) => Some(text.clone()),
@@ -300,7 +299,7 @@ impl Driver {
         let reason = error.to_string();
         let update = UiEvent::NotStored {
             id: None,
-            text,
+            input: UserInput::Message(text),
             reason,
         };
         self.app.handle_event(agent, &update, Instant::now());

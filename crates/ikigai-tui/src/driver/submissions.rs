@@ -3,8 +3,7 @@
 use std::time::{Duration, Instant};
 
 use ikigai_core::AgentId;
-use ikigai_engine::commands::{Line, parse};
-use ikigai_engine::{CommitError, EngineError, Submission, UiEvent, UserRequest};
+use ikigai_engine::{CommitError, EngineError, Submission, UiEvent, UserInput, UserRequest};
 use tokio::sync::oneshot;
 
 use super::Driver;
@@ -43,8 +42,8 @@ impl Driver {
     }
 
     /// Gives a typed line to an agent.
-    pub(super) async fn submit(&mut self, agent: AgentId, line: String) {
-        let submission = self.engine.submission(line);
+    pub(super) async fn submit(&mut self, agent: AgentId, input: UserInput) {
+        let submission = self.engine.submission(input);
         if self.app.ctx.submitted_behind(agent, &submission) {
             return;
         }
@@ -97,13 +96,12 @@ impl Driver {
             error => error.to_string(),
         };
         let id = submission.id;
-        let is_message = matches!(parse(&submission.line), Line::Message(_));
-        let update = if is_message && error.may_pass() {
+        let update = if submission.input.is_message() && error.may_pass() {
             UiEvent::Unstored { id, reason }
         } else {
             UiEvent::NotStored {
                 id: Some(id),
-                text: submission.line.clone(),
+                input: submission.input.clone(),
                 reason,
             }
         };

@@ -10,7 +10,7 @@ fn line(number: u8, text: &str) -> Submission {
     Submission {
         id: MailId(u128::from(number)),
         at: Micros(i64::from(number)),
-        line: text.to_owned(),
+        input: UserInput::parse(text),
     }
 }
 

@@ -4,8 +4,9 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use ikigai_core::AgentId;
-use ikigai_engine::commands::{Line, parse};
-use ikigai_engine::{CommitError, EngineError, LineChange, MailId, Submission, UserRequest};
+use ikigai_engine::{
+    CommitError, EngineError, LineChange, MailId, Submission, UserInput, UserRequest,
+};
 use tokio::sync::oneshot;
 
 use super::Plain;
@@ -29,8 +30,8 @@ impl<W: Write> Plain<W> {
     }
 
     /// Gives a typed line to an agent.
-    pub(super) async fn submit(&mut self, agent: AgentId, line: String) {
-        let submission = self.engine.submission(line);
+    pub(super) async fn submit(&mut self, agent: AgentId, input: UserInput) {
+        let submission = self.engine.submission(input);
         if self.outbox.send_behind(agent, &submission, Instant::now()) {
             self.talk.not_said("");
             return self.report_pending(submission.id);
@@ -41,9 +42,8 @@ impl<W: Write> Plain<W> {
             Ok(()) => return self.outbox.delivered(submission.id),
             Err(error) => error,
         };
-        let is_message = matches!(parse(&submission.line), Line::Message(_));
         let is_held = matches!(&error, EngineError::Commit(CommitError::Held { .. }));
-        if !is_held || !is_message {
+        if !is_held || !submission.input.is_message() {
             return self.not_submitted(&submission, &error);
         }
         match self.engine.store_pending(agent, &submission).await {
@@ -59,12 +59,11 @@ impl<W: Write> Plain<W> {
     /// Keeps a message that the store could not take. Reports any other line as not stored.
     fn not_submitted(&mut self, submission: &Submission, error: &EngineError) {
         let (id, reason) = (submission.id, error.to_string());
-        let is_message = matches!(parse(&submission.line), Line::Message(_));
-        if is_message && error.may_pass() {
+        if submission.input.is_message() && error.may_pass() {
             return self.unstored(id, &reason);
         }
         self.outbox.returned(id, &reason);
-        let line = beginning(&submission.line, NOT_STORED_CHARS);
+        let line = beginning(submission.line(), NOT_STORED_CHARS);
         self.talk
             .not_said(&format!("not stored ({reason}): {line}"));
     }
@@ -83,7 +82,7 @@ impl<W: Write> Plain<W> {
         let Some(entry) = pending else {
             return;
         };
-        let text = clean_line(&entry.submission.line);
+        let text = clean_line(entry.submission.line());
         let reason = entry.reason().unwrap_or_default();
         self.talk.not_said(&format!("pending: {reason}: {text}"));
     }
@@ -114,7 +113,7 @@ impl<W: Write> Plain<W> {
         match found {
             LoadResult::PendingStored(_, submission, Ok(())) => {
                 self.outbox.received(submission.id);
-                let text = clean_line(&submission.line);
+                let text = clean_line(submission.line());
                 self.talk.add(&format!("stored: {text}"));
             }
             LoadResult::PendingStored(_, submission, Err(error)) => {
@@ -129,7 +128,7 @@ impl<W: Write> Plain<W> {
             }
             LoadResult::Kept(DraftReport::Pending(pending)) => {
                 for message in &pending {
-                    let text = clean_line(&message.submission.line);
+                    let text = clean_line(message.submission.line());
                     self.talk.add(&format!("from the last run: {text}"));
                 }
                 self.outbox.restore(pending, Instant::now());
@@ -155,12 +154,14 @@ impl<W: Write> Plain<W> {
 
     /// Handles the end of an agent that had a line.
     fn lost_by_agent(&mut self, id: MailId) {
-        let line = self.outbox.line(id).unwrap_or_default().to_owned();
-        if matches!(parse(&line), Line::Message(_)) {
+        let Some(input) = self.outbox.input(id).cloned() else {
+            return;
+        };
+        if input.is_message() {
             return self.outbox.unstored(id, "the agent ended", Instant::now());
         }
         self.outbox.returned(id, "the agent ended");
-        let line = clean_line(&line);
+        let line = clean_line(input.line());
         self.talk
             .not_said(&format!("not stored, the agent ended: {line}"));
     }
@@ -199,7 +200,7 @@ impl<W: Write> Plain<W> {
         }
         self.take_in();
         for entry in self.outbox.pending() {
-            let text = clean_line(&entry.submission.line);
+            let text = clean_line(entry.submission.line());
             let fate = if entry.is_in_memory() {
                 "lost"
             } else {

@@ -206,7 +206,7 @@ impl<W: Write> Plain<W> {
                 Want::Unhide => self.hidden = None,
                 Want::TakeKey(provider, key) => {
                     self.engine.set_typed_key(&provider, key);
-                    let command = UserRequest::Command(format!("/key {provider}"));
+                    let command = UserRequest::parse(format!("/key {provider}"));
                     self.say(self.talk.current(), command).await;
                 }
                 Want::Quit => return Ok(false),
@@ -217,9 +217,7 @@ impl<W: Write> Plain<W> {
 
     async fn say(&mut self, agent: AgentId, request: UserRequest) {
         let request = match request {
-            UserRequest::Say(line) | UserRequest::Command(line) => {
-                return self.submit(agent, line).await;
-            }
+            UserRequest::Line(input) => return self.submit(agent, input).await,
             request => request,
         };
         if let Err(error) = self.engine.say(agent, request).await {

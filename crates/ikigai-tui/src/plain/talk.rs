@@ -7,10 +7,10 @@ use ikigai_core::data::{AnsweredBy, Cause, UserData, UserOrigin};
 use ikigai_core::render::{Names, Shown, render};
 use ikigai_core::settings::Settings;
 use ikigai_core::{AgentId, Kind, Row, RowRef, data};
-use ikigai_engine::commands::{Line, Next, parse};
+use ikigai_engine::commands::Next;
 use ikigai_engine::{
     Answer, LineChange, Live, LiveChange, Outcome, Phase, Question, Stop, TypedKey, UiEvent,
-    UserRequest, looks_like_key,
+    UserInput, UserRequest, looks_like_key,
 };
 
 use super::words::{in_words, told};
@@ -178,15 +178,16 @@ impl Talk {
             return self.add("This looks like an API key. Type the same line again to send it");
         }
         self.held = None;
-        let request = match parse(line) {
-            Line::Command(command, provider) if command.name == "key" && is_word(provider) => {
-                self.secret = Some(provider.to_owned());
-                return self.wants.push(Want::Hide);
-            }
-            _ => UserRequest::Command(line.to_owned()),
-        };
+        let input = UserInput::parse(line);
+        if let UserInput::Command(typed) = &input
+            && typed.command.name == "key"
+            && is_word(&typed.arguments)
+        {
+            self.secret = Some(typed.arguments.clone());
+            return self.wants.push(Want::Hide);
+        }
         self.is_said = true;
-        self.say(request);
+        self.say(UserRequest::Line(input));
     }
 
     /// Takes a key that was typed without echo.
@@ -295,8 +296,8 @@ impl Talk {
         match line {
             LineChange::Queued(text) => self.add(&format!("queued: {}", clean_line(text))),
             LineChange::TakenBack(text) => self.add(&format!("not sent: {}", clean_line(text))),
-            LineChange::NotStored { text, reason, .. } => {
-                let text = beginning(text, NOT_STORED_CHARS);
+            LineChange::NotStored { input, reason, .. } => {
+                let text = beginning(input.line(), NOT_STORED_CHARS);
                 self.add(&format!("not done ({reason}): {text}"));
             }
             LineChange::Delivered

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use ikigai_core::words::Severity;
-use ikigai_engine::commands::{Line, parse};
+use ikigai_engine::UserInput;
 
 use super::folded_text::{FoldedPart, Lead, add_cut, add_folded};
 use super::{FoldState, LONG, RenderContext, RenderedBlock, shell};
@@ -54,7 +54,7 @@ pub(super) fn command(
 
 /// Reports whether a line is a command that only reads.
 fn is_listing(echo: &str) -> bool {
-    matches!(parse(echo), Line::Command(command, rest) if command.only_shows(rest))
+    matches!(UserInput::parse(echo), UserInput::Command(typed) if typed.only_shows())
 }
 
 /// Renders `/help · 48 lines`, or a single line of output itself.

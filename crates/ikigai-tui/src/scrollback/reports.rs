@@ -4,7 +4,7 @@ use ikigai_core::Kind;
 use ikigai_core::render::{Shown, render};
 use ikigai_core::view::Entry;
 use ikigai_core::words::Severity;
-use ikigai_engine::commands::{Line, parse};
+use ikigai_engine::UserInput;
 
 use super::items::{Id, ItemContent, ScrollbackItem};
 
@@ -30,10 +30,10 @@ pub(super) fn add_report<'e>(
     else {
         return false;
     };
-    let Line::Command(typed, _) = parse(&echo) else {
+    let UserInput::Command(typed) = UserInput::parse(echo) else {
         return false;
     };
-    let (kind, count) = match typed.reports {
+    let (kind, count) = match typed.command.reports {
         Some(Kind::Clear) => return is_cleared(before),
         Some(Kind::Fork) => (Kind::Fork, output.matches(CHILD).count()),
         Some(kind) => (kind, 1),

@@ -4,8 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 
 use anyhow::{Context, Result, bail};
-use ikigai_engine::commands::{Line, parse};
-use ikigai_engine::{Engine, TypedKey, looks_like_key};
+use ikigai_engine::{Engine, TypedKey, UserInput, looks_like_key};
 use ikigai_tui::terminal::HiddenInput;
 use rustix::termios::{LocalModes, SpecialCodeIndex};
 
@@ -30,11 +29,13 @@ pub(crate) fn hold_key_back(text: &str) -> Result<()> {
 /// Asks for the key if the line is `/key PROVIDER` and there is a terminal.
 ///
 /// Otherwise the command itself reports the missing key.
-pub(super) fn ask_key(engine: &Engine, line: &str) -> Result<()> {
-    let Line::Command(command, provider) = parse(line) else {
+pub(super) fn ask_key(engine: &Engine, input: &UserInput) -> Result<()> {
+    let UserInput::Command(typed) = input else {
         return Ok(());
     };
-    if command.name != "key" || provider.is_empty() || provider.contains(char::is_whitespace) {
+    let provider = &*typed.arguments;
+    if typed.command.name != "key" || provider.is_empty() || provider.contains(char::is_whitespace)
+    {
         return Ok(());
     }
     let Ok(terminal) = OpenOptions::new().read(true).write(true).open("/dev/tty") else {

@@ -13,10 +13,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use ikigai_core::data::Cause;
 use ikigai_core::settings::{Approve, ModelChoice};
-use ikigai_engine::commands::{Done, Line, parse};
+use ikigai_engine::commands::Done;
 use ikigai_engine::{
-    AgentJob, Engine, EngineError, FrontEnd, Outcome, Stop, USER_REQUESTS, UiEvent, UserRequest,
-    Worker,
+    AgentJob, Engine, EngineError, FrontEnd, Outcome, Stop, USER_REQUESTS, UiEvent, UserInput,
+    UserRequest, Worker,
 };
 use ikigai_store::{AgentRecord, CommitError, ProcessRecord};
 use ikigai_tui::driver::Neighbours as _;
@@ -54,8 +54,8 @@ pub(crate) fn run(db: Option<String>, order: &RunOrder) -> Result<ExitCode> {
     let job = errand_of(order)?;
     enforce_exit_deadline().context(NO_EXIT_THREAD)?;
     let program = ProgramContext::open_with(db, &configuration_for(order.no_sandbox)?)?;
-    if let AgentJob::Say(line) = &job {
-        key_entry::ask_key(&program.engine, line)?;
+    if let AgentJob::Line(input) = &job {
+        key_entry::ask_key(&program.engine, input)?;
     }
     let outcome = program.block_on(errand_in(&program, job, order));
     let Some(Done { warned, outcome }) = outcome? else {
@@ -233,11 +233,11 @@ async fn without_lease(
             owner: owner.clone(),
         })
     };
-    let AgentJob::Say(typed) = job else {
+    let AgentJob::Line(input) = job else {
         return Err(refused().into());
     };
-    if let Line::Message(text) = parse(&typed) {
-        let became = if is_handed_over(agent, &typed, &owner).await {
+    if let UserInput::Message(text) = &input {
+        let became = if is_handed_over(agent, text, &owner).await {
             "sent"
         } else {
             program.engine.post(agent.id, text).await?;
@@ -249,7 +249,7 @@ async fn without_lease(
         )));
         return Ok(Opened::Posted);
     }
-    let Some(mut forked) = program.engine.fork_line(agent, &typed).await? else {
+    let Some(mut forked) = program.engine.fork_line(agent, &input).await? else {
         return Err(refused().into());
     };
     print(&visible(&forked.output))?;
@@ -314,7 +314,7 @@ async fn carry_out(
     };
     worker.offer_grants(&mut front);
     let outcome = match job {
-        AgentJob::Say(text) => worker.line(&text, &mut front).await,
+        AgentJob::Line(input) => worker.line(input, &mut front).await,
         job => worker.work(job, &mut front).await.map(Done::turn),
     };
     // Agents that a command started are not cut off by leaving.
@@ -348,10 +348,12 @@ fn errand_of(order: &RunOrder) -> Result<AgentJob> {
                 return Err(EngineError::EmptyMessage.into());
             }
             key_entry::hold_key_back(&prompt)?;
-            if is_read || !matches!(parse(&prompt), Line::Message(_)) {
-                return Ok(AgentJob::Say(prompt));
-            }
-            Ok(AgentJob::Say(piped_input::append_to(prompt)))
+            Ok(AgentJob::Line(match UserInput::parse(prompt) {
+                UserInput::Message(prompt) if !is_read => {
+                    UserInput::Message(piped_input::append_to(prompt))
+                }
+                input => input,
+            }))
         }
         None => bail!("no message\nhint: ikigai run \"hello\""),
     }

@@ -119,11 +119,11 @@ impl RunView {
         match line {
             LineChange::Queued(text) => self.tell(&format!("⋯ queued: {}", visible(text))),
             LineChange::TakenBack(text) => self.tell(&format!("not sent: {}", visible(text))),
-            LineChange::NotStored { text, reason, .. } => {
+            LineChange::NotStored { input, reason, .. } => {
                 self.tell(&format!(
                     "⚠ Not saved ({}): {}",
                     visible(reason),
-                    visible(&beginning(text, NOT_STORED_CHARS))
+                    visible(&beginning(input.line(), NOT_STORED_CHARS))
                 ));
             }
             LineChange::Delivered

@@ -49,7 +49,7 @@ fn options_are_read_before_and_after_the_text_and_outside_of_quotes_only() {
     ];
 
     for (rest, expected) in cases {
-        let read = Typed::read(&FORK, rest).map(|typed| (typed.options, typed.texts));
+        let read = Typed::read(&FORK.command, rest).map(|typed| (typed.options, typed.texts));
         let read: Result<(Vec<_>, Vec<_>), _> = match &read {
             Ok((options, texts)) => Ok((
                 options

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ikigai_core::data::{self, UserData, UserOrigin};
 use ikigai_core::{AgentId, RowRef};
-use ikigai_engine::{AgentJob, Outcome, UserRequest};
+use ikigai_engine::{AgentJob, Outcome, UserInput, UserRequest};
 use ikigai_store::{MailOrigin, MailState, MailTopic, ReadLog};
 use ikigai_testkit::Step;
 
@@ -267,7 +267,9 @@ async fn a_message_meanwhile_is_not_kept_until_the_children_are_done() {
     world.provider.will_to("stroll", after(50, "at last"));
     let asking = async {
         tokio::time::sleep(Duration::from_secs(10)).await;
-        vec![UserRequest::Say("what time is it?".to_owned())]
+        vec![UserRequest::Line(UserInput::Message(
+            "what time is it?".to_owned(),
+        ))]
     };
 
     let job = AgentJob::Say("go".to_owned());

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ikigai_core::settings::Approve;
 use ikigai_core::{Row, Seq};
-use ikigai_engine::{AgentJob, EngineError, Outcome};
+use ikigai_engine::{AgentJob, EngineError, Outcome, UserInput};
 use ikigai_store::{AgentRecord, CommitError, MailState};
 use tokio::time::Instant;
 
@@ -123,13 +123,21 @@ async fn a_held_agent_is_forked_and_followed() {
         tokio::time::sleep(Duration::from_secs(5)).await;
         let held = other.named("parser").await;
         let line = "/fork --name one look at it";
-        let mut forked = other.engine.fork_line(&held, line).await.unwrap().unwrap();
-        let no_mark = other.engine.fork_line(&held, "/fork --at nowhere x").await;
+        let mut forked = other
+            .engine
+            .fork_line(&held, &UserInput::parse(line))
+            .await
+            .unwrap()
+            .unwrap();
+        let no_mark = other
+            .engine
+            .fork_line(&held, &UserInput::parse("/fork --at nowhere x"))
+            .await;
         assert!(matches!(no_mark, Err(EngineError::Refused(_))));
         assert!(
             other
                 .engine
-                .fork_line(&held, "/mark")
+                .fork_line(&held, &UserInput::parse("/mark"))
                 .await
                 .unwrap()
                 .is_none()

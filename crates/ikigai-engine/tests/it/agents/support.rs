@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use ikigai_core::AgentId;
 use ikigai_engine::{
-    AgentJob, EngineError, FrontEnd, Outcome, USER_REQUESTS, UiEvent, UserRequest, Worker,
+    AgentJob, EngineError, FrontEnd, Outcome, USER_REQUESTS, UiEvent, UserInput, UserRequest,
+    Worker,
 };
 use ikigai_providers::AnswerBlock;
 use ikigai_store::{AgentRecord, MailState, ReadLog, Status};
@@ -85,7 +86,10 @@ pub(super) async fn typed(worker: &mut Worker, line: &str) -> Vec<UiEvent> {
     let mut told = Vec::new();
     let mut tell = |update| told.push(update);
     let mut desk = FrontEnd::new(&mut receiver, &mut tell);
-    worker.line(line, &mut desk).await.unwrap();
+    worker
+        .line(UserInput::parse(line), &mut desk)
+        .await
+        .unwrap();
     told
 }
 

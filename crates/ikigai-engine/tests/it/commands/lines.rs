@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use ikigai_core::data::{self, Cause, CommandData, Shell, UserData};
-use ikigai_engine::{EngineError, Outcome, Safety, Stop, UiEvent, UserRequest};
+use ikigai_engine::{EngineError, Outcome, Safety, Stop, UiEvent, UserInput, UserRequest};
 use ikigai_testkit::Step;
 
 use super::support::{agent_in_a_directory, line, seen, survives, texts, typed};
@@ -82,7 +82,7 @@ async fn whoever_leaves_during_a_shell_line_leaves_the_turn_too() {
     let leave = UserRequest::Stop(Stop::Interrupt(Cause::Exit));
 
     let (done, _) = attended_line(&mut worker, "hello", |update| match update {
-        UiEvent::Running(_) => vec![UserRequest::Command("!echo begun; sleep 1000".to_owned())],
+        UiEvent::Running(_) => vec![UserRequest::parse("!echo begun; sleep 1000")],
         UiEvent::Printed(_) => vec![leave.clone()],
         _ => Vec::new(),
     })
@@ -101,13 +101,19 @@ async fn a_shell_line_needs_a_directory() {
     let world = World::new();
     let mut worker = world.root().await;
 
-    let came = line(&mut worker, "!true").await;
+    for (typed, name) in [("!true", "!"), ("!!true", "!!")] {
+        let came = line(&mut worker, typed).await;
 
-    assert!(came.warned);
-    assert_eq!(
-        came.output,
-        "⚠ /home/somebody/parser is not a directory · /cd PATH"
-    );
+        assert!(came.warned);
+        assert_eq!(
+            came.output,
+            "⚠ /home/somebody/parser is not a directory · /cd PATH"
+        );
+        let rows = world.rows(worker.agent().state.agent()).await;
+        let row = rows.last().unwrap();
+        let command: CommandData = data::read(row.data.as_deref());
+        assert_eq!(command.command.as_deref(), Some(name));
+    }
     survives(&world, worker).await;
 }
 
@@ -232,7 +238,7 @@ async fn a_message_that_waits_brings_its_files_or_is_handed_back() {
 
     let (_, told) = attended_line(&mut worker, "work", |update| match update {
         UiEvent::Running(_) => ["see @a.md", "see @./b.md"]
-            .map(|text| UserRequest::Say(text.to_owned()))
+            .map(|text| UserRequest::Line(UserInput::Message(text.to_owned())))
             .into(),
         _ => Vec::new(),
     })
@@ -240,7 +246,7 @@ async fn a_message_that_waits_brings_its_files_or_is_handed_back() {
 
     let refused = UiEvent::NotStored {
         id: None,
-        text: "see @./b.md".to_owned(),
+        input: UserInput::parse("see @./b.md"),
         reason: "b.md cannot be read: No such file or directory (os error 2)".to_owned(),
     };
     assert!(told.contains(&refused), "{told:#?}");

@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Arc;
 
 use ikigai_core::AgentId;
-use ikigai_engine::{EngineError, UiEvent, UserRequest, Worker};
+use ikigai_engine::{EngineError, UiEvent, UserInput, UserRequest, Worker};
 use ikigai_store::ReadLog as _;
 use tokio::sync::mpsc::unbounded_channel;
 
@@ -23,7 +23,10 @@ fn text_of(tokens: usize) -> String {
 async fn refused_line(worker: &mut Worker, line: &str) -> EngineError {
     let (mut requests, mut tell) = (tokio::sync::mpsc::channel(1).1, |_| {});
     let mut desk = ikigai_engine::FrontEnd::new(&mut requests, &mut tell);
-    worker.line(line, &mut desk).await.unwrap_err()
+    worker
+        .line(UserInput::parse(line), &mut desk)
+        .await
+        .unwrap_err()
 }
 
 fn is_long(error: &EngineError) -> bool {
@@ -89,14 +92,14 @@ async fn a_long_message_during_a_turn_is_handed_back() {
     world.provider.will_say("done");
 
     let (_, told) = attended_line(&mut worker, "work", |update| match update {
-        UiEvent::Running(_) => vec![UserRequest::Say(long.clone())],
+        UiEvent::Running(_) => vec![UserRequest::Line(UserInput::Message(long.clone()))],
         _ => Vec::new(),
     })
     .await;
 
     let is_back = |update: &UiEvent| {
-        matches!(update, UiEvent::NotStored { text, reason, .. }
-            if *text == long && reason.contains("half of the budget"))
+        matches!(update, UiEvent::NotStored { input, reason, .. }
+            if input.line() == long && reason.contains("half of the budget"))
     };
     assert!(told.iter().any(is_back), "{told:#?}");
     let agent = worker.agent().state.agent();
@@ -126,7 +129,7 @@ async fn long_mail_and_fork_prompts_are_refused_and_leave_no_row() {
     assert!(world.log().mail(id).await.unwrap().is_empty());
     let posted = world.engine.post(id, &long).await.unwrap_err();
     assert!(is_long(&posted), "{posted:?}");
-    let pending = world.engine.submission(long);
+    let pending = world.engine.submission(UserInput::Message(long));
     let error = world.engine.store_pending(id, &pending).await.unwrap_err();
     assert!(is_long(&error), "{error:?}");
     assert!(world.log().mail(id).await.unwrap().is_empty());
@@ -142,17 +145,17 @@ async fn an_agent_without_a_front_end_hands_a_long_message_back_and_listens_on()
     world.engine.observe(Arc::new(observer), true);
     let agent = world.engine.attend_new("/src", "/src").await.unwrap();
     let long = text_of(5_100);
-    let submission = world.engine.submission(long.clone());
+    let submission = world.engine.submission(UserInput::Message(long.clone()));
     for request in [
-        UserRequest::Say(long.clone()),
-        UserRequest::Command(format!("/fork {long}")),
+        UserRequest::Line(UserInput::Message(long.clone())),
+        UserRequest::parse(format!("/fork {long}")),
         UserRequest::Submit(submission),
     ] {
         world.engine.say(agent, request).await.unwrap();
         loop {
             match updates.recv().await.unwrap() {
-                UiEvent::NotStored { text, reason, .. } => {
-                    assert!(text.ends_with(&long), "{text}");
+                UiEvent::NotStored { input, reason, .. } => {
+                    assert!(input.line().ends_with(&long), "{input:?}");
                     assert!(reason.contains("half of the budget"), "{reason}");
                     break;
                 }
@@ -162,7 +165,7 @@ async fn an_agent_without_a_front_end_hands_a_long_message_back_and_listens_on()
         }
     }
     world.provider.will_say("here");
-    let hello = UserRequest::Say("hello".to_owned());
+    let hello = UserRequest::Line(UserInput::Message("hello".to_owned()));
     world.engine.say(agent, hello).await.unwrap();
     while !matches!(updates.recv().await.unwrap(), UiEvent::Ended(_)) {}
     assert_eq!(world.provider.requests().len(), 1);

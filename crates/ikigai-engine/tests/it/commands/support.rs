@@ -3,7 +3,7 @@
 use ikigai_core::settings::Approve;
 use ikigai_core::{Block, Request};
 use ikigai_engine::commands::{Done, Next};
-use ikigai_engine::{FrontEnd, USER_REQUESTS, UiEvent, Worker};
+use ikigai_engine::{FrontEnd, USER_REQUESTS, UiEvent, UserInput, Worker};
 use ikigai_store::Agent;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -54,7 +54,10 @@ pub(super) async fn typed(worker: &mut Worker, line: &str) -> (Done, Vec<UiEvent
     let mut told = Vec::new();
     let mut tell = |update| told.push(update);
     let mut desk = FrontEnd::new(&mut receiver, &mut tell);
-    let done = worker.line(line, &mut desk).await.unwrap();
+    let done = worker
+        .line(UserInput::parse(line), &mut desk)
+        .await
+        .unwrap();
     (done, told)
 }
 

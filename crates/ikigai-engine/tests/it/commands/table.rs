@@ -3,7 +3,8 @@
 use ikigai_core::data::{self, CommandData};
 use ikigai_core::render::Shown;
 use ikigai_core::words::Severity;
-use ikigai_engine::commands::{COMMANDS, Line, page, parse};
+use ikigai_engine::UserInput;
+use ikigai_engine::commands::{all, page};
 use serde_json::{Value, json};
 
 use super::support::{line, printed, seen, survives};
@@ -11,8 +12,7 @@ use crate::support::{World, say};
 
 #[test]
 fn names_are_unique_and_every_command_says_what_it_does() {
-    let mut names: Vec<_> = COMMANDS
-        .iter()
+    let mut names: Vec<_> = all()
         .flat_map(|command| command.aliases.iter().chain([&command.name]).copied())
         .collect();
     let count = names.len();
@@ -20,14 +20,14 @@ fn names_are_unique_and_every_command_says_what_it_does() {
     names.dedup();
 
     assert_eq!(names.len(), count);
-    for command in COMMANDS {
+    for command in all() {
         assert!(!command.help.is_empty(), "/{}", command.name);
         assert!(!command.help.ends_with('.'), "/{}", command.name);
         for (example, _) in command.examples {
-            let Line::Command(found, _) = parse(example) else {
+            let UserInput::Command(found) = UserInput::parse(*example) else {
                 panic!("{example} is no command");
             };
-            assert_eq!(found.name, command.name);
+            assert_eq!(found.command, command);
         }
     }
 }
@@ -51,19 +51,19 @@ fn commands_page_is_current() {
 
 #[test]
 fn only_a_first_word_of_letters_after_a_slash_is_a_command() {
-    let what = |line| match parse(line) {
-        Line::Message(text) => format!("message {text}"),
-        Line::Command(command, rest) => format!("command {} {rest}", command.name),
-        Line::Unknown(name) => format!("unknown {name}"),
-        Line::Shell { command, sent } => format!("shell {command} {sent}"),
+    let what = |line: &str| match UserInput::parse(line) {
+        UserInput::Message(text) => format!("message {text}"),
+        UserInput::Command(typed) => format!("command {} {}", typed.command.name, typed.arguments),
+        UserInput::Unknown(typed) => format!("unknown {} {}", typed.name, typed.arguments),
+        UserInput::Shell(typed) => format!("shell {} {}", typed.command, typed.sent),
     };
     let cases = [
         ("/mark", "command mark "),
         ("/mark  a  b ", "command mark a  b"),
         ("/exit", "command quit "),
         ("/mark\nx", "command mark x"),
-        ("/rewnid 3", "unknown rewnid"),
-        ("/Mark", "unknown Mark"),
+        ("/rewnid 3", "unknown rewnid 3"),
+        ("/Mark", "unknown Mark "),
         ("/usr/bin/x", "message /usr/bin/x"),
         ("/tmp2", "message /tmp2"),
         ("/", "message /"),
@@ -81,6 +81,7 @@ fn only_a_first_word_of_letters_after_a_slash_is_a_command() {
 
     for (line, expected) in cases {
         assert_eq!(what(line), expected, "{line:?}");
+        assert_eq!(UserInput::parse(line).line(), line);
     }
 }
 
@@ -125,7 +126,10 @@ async fn commands_of_other_programs_lead_somewhere() {
 
     for name in ["resume", "quit", "exit", "cost", "agents", "model", "help"] {
         let typed = format!("/{name}");
-        assert!(matches!(parse(&typed), Line::Command(..)), "{name}");
+        assert!(
+            matches!(UserInput::parse(typed), UserInput::Command(_)),
+            "{name}"
+        );
     }
     for (typed, instead) in [
         ("/new", "/clear"),

@@ -1,7 +1,7 @@
 //! Commands during a turn, and ownership of their rows.
 
 use ikigai_core::data::{self, CommandData};
-use ikigai_engine::{Listing, ListingView, Outcome, UiEvent, UserRequest};
+use ikigai_engine::{Listing, ListingView, Outcome, UiEvent, UserInput, UserRequest};
 use ikigai_testkit::Step;
 
 use super::support::{line, printed, survives, texts};
@@ -9,7 +9,7 @@ use crate::fakes::{Deed, calling};
 use crate::support::{World, attended_line, is_stored, say};
 
 fn command(line: &str) -> Vec<UserRequest> {
-    vec![UserRequest::Command(line.to_owned())]
+    vec![UserRequest::parse(line)]
 }
 
 /// E11a: commands that change the path interrupt a turn while a call runs.
@@ -69,16 +69,17 @@ async fn looking_at_a_summary_leaves_the_turn_alone() {
     say(&mut worker, "one").await.unwrap();
     world.provider.will_summarise_as("in short");
     line(&mut worker, "/compact").await;
-    let listed = |line: String| {
-        let view = ListingView::Overlay;
-        UserRequest::List(Listing { line, view })
+    let UserInput::Command(command) = UserInput::parse("/compact --show") else {
+        panic!("not a command");
     };
-    for request in [UserRequest::Command, listed] {
+    let view = ListingView::Overlay;
+    let listed = UserRequest::List(Listing { command, view });
+    for request in [UserRequest::parse("/compact --show"), listed] {
         world.provider.will(calling(&[Deed::new("change", "slow")]));
         world.provider.will_say("done");
 
         let (done, told) = attended_line(&mut worker, "two", |update| match update {
-            UiEvent::Running(_) => vec![request("/compact --show".to_owned())],
+            UiEvent::Running(_) => vec![request.clone()],
             _ => Vec::new(),
         })
         .await;

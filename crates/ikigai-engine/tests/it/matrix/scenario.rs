@@ -11,7 +11,7 @@ use ikigai_core::data::{AnsweredBy, Cause};
 use ikigai_core::project::{ToolFacts, ToolSpec};
 use ikigai_core::settings::Approve;
 use ikigai_engine::CrashPoint;
-use ikigai_engine::{Answer, Limits, Stop, UiEvent, UserRequest};
+use ikigai_engine::{Answer, Limits, Stop, UiEvent, UserInput, UserRequest};
 use ikigai_providers::AnswerBlock;
 use ikigai_testkit::{ScriptedProvider, Step};
 use ikigai_tools::builtin;
@@ -257,7 +257,7 @@ impl Scenario {
                 by: AnsweredBy::User,
             }),
             (Self::Queue, UiEvent::Text(text)) if text == "Yes. " => {
-                Some(UserRequest::Say(ALSO.to_owned()))
+                Some(UserRequest::Line(UserInput::Message(ALSO.to_owned())))
             }
             (Self::Stop, UiEvent::Progress { line, .. }) if line == "begun" => {
                 Some(UserRequest::Stop(Stop::Interrupt(Cause::User)))

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use ikigai_core::Kind;
-use ikigai_engine::{Outcome, UiEvent, UserRequest, Worker};
+use ikigai_engine::{Outcome, UiEvent, UserInput, UserRequest, Worker};
 use ikigai_testkit::mock::MockAnswer;
 use ikigai_testkit::{cases, tell};
 
@@ -53,7 +53,7 @@ async fn long_turn(worker: &mut Worker, add_after: Option<usize>) {
     let (outcome, _) = attended(worker, TestJob::Say(RULE), |update: &UiEvent| {
         results += usize::from(is_stored(update, "tool_result"));
         let adds = is_stored(update, "tool_result") && Some(results) == add_after;
-        adds.then(|| UserRequest::Say(ADDED.to_owned()))
+        adds.then(|| UserRequest::Line(UserInput::Message(ADDED.to_owned())))
             .into_iter()
             .collect()
     })
