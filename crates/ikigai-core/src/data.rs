@@ -39,6 +39,8 @@ words! {
         Fork,
         /// Delivered as mail.
         Mail,
+        /// Automatic notice about a background process.
+        Notice,
     }
 }
 words! {
@@ -132,6 +134,29 @@ words! {
     }
 }
 
+words! {
+    /// State of a background process from a row on.
+    ProcessState {
+        /// It was started.
+        Started,
+        /// It has ended.
+        Ended,
+    }
+}
+words! {
+    /// Reason for the end of a background process.
+    ProcessCause {
+        /// It exited, or a signal from elsewhere ended it.
+        Exit,
+        /// A request or its time limit stopped it.
+        Stop,
+        /// Its owner was killed.
+        Kill,
+        /// Its keeper died, so its exit status is unknown.
+        Lost,
+    }
+}
+
 data_type! {
     /// Data of `system`.
     SystemData {
@@ -154,6 +179,8 @@ data_type! {
         merge: Merge,
         /// Facts about the surroundings that the model knows from this message on, by label.
         environment: BTreeMap<String, String>,
+        /// Number of the background process that a notice is about.
+        process: u64,
     }
 }
 data_type! {
@@ -284,6 +311,8 @@ data_type! {
         verdict: Verdict,
         /// Files read or written.
         files: Vec<TouchedFile>,
+        /// Number of the background process as which the call goes on.
+        process: u64,
     }
 }
 data_type! {
@@ -545,5 +574,24 @@ data_type! {
         undo: RowRef,
         /// Correction of estimates at this row, since the rows before it are out of sight later.
         scale: CountScale,
+    }
+}
+data_type! {
+    /// Data of `process`.
+    ProcessData {
+        /// Number of the process, from 1 for each owner.
+        process: u64,
+        /// State from this row on.
+        state: ProcessState,
+        /// The call that started it.
+        call: RowRef,
+        /// Its working directory.
+        workdir: String,
+        /// Exit code.
+        exit: i32,
+        /// Signal that ended it.
+        signal: i32,
+        /// Reason for its end.
+        cause: ProcessCause,
     }
 }

@@ -4,8 +4,8 @@ use thiserror::Error;
 
 use crate::data::{
     AgentKilledData, AssistantData, CommandData, ErrorData, ForkData, ForkRole, InterruptedData,
-    MarkData, RewindData, SummaryData, SystemData, ToolCallData, ToolResultData, UsageData,
-    UserData, write,
+    MarkData, ProcessData, RewindData, SummaryData, SystemData, ToolCallData, ToolResultData,
+    UsageData, UserData, write,
 };
 use crate::ids::{AgentId, Micros, RowRef};
 use crate::kind::{Kind, PartRule, StoredKind, UnknownKind};
@@ -55,6 +55,8 @@ pub enum Event {
         text: Option<String>,
         data: SummaryData,
     },
+    /// A background process started or ended.
+    Process { command: String, data: ProcessData },
 }
 
 impl Event {
@@ -76,6 +78,7 @@ impl Event {
             Self::Interrupted(_) => Kind::Interrupted,
             Self::Error { .. } => Kind::Error,
             Self::Summary { .. } => Kind::Summary,
+            Self::Process { .. } => Kind::Process,
         }
     }
 
@@ -96,7 +99,8 @@ impl Event {
             | Self::ToolResult { .. }
             | Self::AgentKilled(_)
             | Self::Usage(_)
-            | Self::Interrupted(_) => false,
+            | Self::Interrupted(_)
+            | Self::Process { .. } => false,
         }
     }
 
@@ -134,6 +138,7 @@ impl Event {
             Self::Interrupted(data) => (None, Some(write(&data))),
             Self::Error { text, data } => (Some(text), Some(write(&data))),
             Self::Summary { text, data } => (text, Some(write(&data))),
+            Self::Process { command, data } => (Some(command), Some(write(&data))),
         }
     }
 }

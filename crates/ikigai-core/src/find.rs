@@ -94,7 +94,8 @@ pub fn searched(row: &Row) -> Searched {
             | Kind::Usage
             | Kind::Interrupted
             | Kind::Error
-            | Kind::Summary,
+            | Kind::Summary
+            | Kind::Process,
         )
         | None => found.text = joined(&[content]),
     }

@@ -38,6 +38,8 @@ pub enum Kind {
     Error,
     /// Summary, or a gap, in place of a range of turns.
     Summary,
+    /// A background process started or ended.
+    Process,
 }
 
 /// The kind name that older stores used for tool results.
@@ -50,7 +52,7 @@ pub struct UnknownKind(pub String);
 
 impl Kind {
     /// Every kind, in the order of the enum.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::System,
         Self::User,
         Self::Assistant,
@@ -66,6 +68,7 @@ impl Kind {
         Self::Interrupted,
         Self::Error,
         Self::Summary,
+        Self::Process,
     ];
 
     /// Returns the stored name.
@@ -86,6 +89,7 @@ impl Kind {
             Self::Interrupted => "interrupted",
             Self::Error => "error",
             Self::Summary => "summary",
+            Self::Process => "process",
         }
     }
 
@@ -102,7 +106,8 @@ impl Kind {
             | Self::Usage
             | Self::Interrupted
             | Self::Error
-            | Self::Summary => false,
+            | Self::Summary
+            | Self::Process => false,
         }
     }
 
@@ -112,7 +117,7 @@ impl Kind {
         let (content, data) = match self {
             Self::System | Self::User => (Required, Optional),
             Self::Assistant | Self::Fork | Self::Error => (Required, Required),
-            Self::ToolCall | Self::ToolResult | Self::Command | Self::Summary => {
+            Self::ToolCall | Self::ToolResult | Self::Command | Self::Summary | Self::Process => {
                 (Optional, Required)
             }
             Self::Clear => (Absent, Absent),

@@ -80,7 +80,8 @@ pub fn load(row: &Row) -> Result<Loaded, LoadError> {
         | Kind::Usage
         | Kind::Interrupted
         | Kind::Error
-        | Kind::Summary => Ok(Loaded::Nothing),
+        | Kind::Summary
+        | Kind::Process => Ok(Loaded::Nothing),
     }
 }
 

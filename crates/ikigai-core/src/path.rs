@@ -66,7 +66,8 @@ pub(crate) fn bend_of(row: &Row) -> Option<Bend> {
         | Kind::Usage
         | Kind::Interrupted
         | Kind::Error
-        | Kind::Summary => None,
+        | Kind::Summary
+        | Kind::Process => None,
     }
 }
 
@@ -134,7 +135,8 @@ pub(crate) fn note_of(row: &Row) -> Option<Note> {
         | Kind::Command
         | Kind::AgentKilled
         | Kind::Usage
-        | Kind::Interrupted => None,
+        | Kind::Interrupted
+        | Kind::Process => None,
     }
 }
 

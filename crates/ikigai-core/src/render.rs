@@ -4,8 +4,8 @@ use std::fmt;
 
 use crate::data::{
     self, AgentKilledData, Amounts, Category, Cause, CommandData, ErrorData, ForkData, ForkRole,
-    InterruptedData, MarkData, Merge, RewindData, Shell, SummaryData, UsageData, UserData,
-    UserOrigin, Via,
+    InterruptedData, MarkData, Merge, ProcessCause, ProcessData, ProcessState, RewindData, Shell,
+    SummaryData, UsageData, UserData, UserOrigin, Via,
 };
 use crate::environment_block::without_blocks;
 use crate::event::Row;
@@ -110,6 +110,13 @@ pub enum Shown {
         /// The summary that the row undoes.
         undo: Option<RowRef>,
     },
+    /// A background process ended.
+    ProcessEnded {
+        /// Its command line.
+        command: String,
+        /// Its number and the reason for the end.
+        data: ProcessData,
+    },
     /// A row that could not be read.
     Warning(String),
 }
@@ -127,6 +134,8 @@ pub enum Said {
     Shell(Shell),
     /// Result of a child.
     Merge(Merge),
+    /// Automatic notice about the background process of this number.
+    Notice(Option<u64>),
 }
 
 impl Said {
@@ -136,6 +145,7 @@ impl Said {
             (None, Some(merge), _) => Self::Merge(merge.clone()),
             (None, None, Some(UserOrigin::Mail)) => Self::Mail(data.from),
             (None, None, Some(UserOrigin::Fork)) => Self::Fork,
+            (None, None, Some(UserOrigin::Notice)) => Self::Notice(data.process),
             (None, None, Some(UserOrigin::Typed) | None) => Self::Typed,
         }
     }
@@ -215,11 +225,25 @@ pub(crate) fn render_loaded(row: &Row, loaded: &Result<Loaded, LoadError>) -> Sh
                 undo: summary.undo,
             }
         }
+        Kind::Process => {
+            let data: ProcessData = data::read(data);
+            if data.state == Some(ProcessState::Ended) {
+                let command = content;
+                Shown::ProcessEnded { command, data }
+            } else {
+                // The call that started it is drawn.
+                Shown::Nothing
+            }
+        }
     }
 }
 
 fn render_user(content: &str, data: UserData) -> Shown {
     let said = Said::of(&data);
+    // The row of the end that it reports is drawn.
+    if matches!(said, Said::Notice(_)) && data.typed.as_deref() == Some("") {
+        return Shown::Nothing;
+    }
     let content = without_blocks(content, &data).to_owned();
     match data.typed {
         Some(text) => Shown::User {
@@ -339,7 +363,7 @@ impl Shown {
             Self::User { said, .. } => match said {
                 Said::Mail(from) => from.iter().copied().collect(),
                 Said::Merge(merge) => merge.agent.into_iter().collect(),
-                Said::Typed | Said::Fork | Said::Shell(_) => Vec::new(),
+                Said::Typed | Said::Fork | Said::Shell(_) | Said::Notice(_) => Vec::new(),
             },
             Self::Summary { range, undo, .. } => {
                 let (from, to) = range.unzip();
@@ -442,8 +466,27 @@ impl fmt::Display for PlainRow<'_> {
                     "── context full: events up to {to} left out · /context undo ──"
                 )
             }
+            Shown::ProcessEnded { command, data } => {
+                write!(f, "■ {}: {command}", process_ended(data))
+            }
             Shown::Warning(text) => f.write_str(&Severity::Warning.signed(text)),
         }
+    }
+}
+
+/// Describes the end of a process. Example: `process 2 ended: exit 1`.
+pub fn process_ended(data: &ProcessData) -> String {
+    let number = data.process.unwrap_or_default();
+    let status = match (data.exit, data.signal) {
+        (Some(code), _) => format!("exit {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "exit status unknown".to_owned(),
+    };
+    match data.cause {
+        Some(ProcessCause::Stop) => format!("process {number} was stopped"),
+        Some(ProcessCause::Kill) => format!("process {number} ended with its agent"),
+        Some(ProcessCause::Lost) => format!("process {number} was lost: exit status unknown"),
+        Some(ProcessCause::Exit) | None => format!("process {number} ended: {status}"),
     }
 }
 

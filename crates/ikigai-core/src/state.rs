@@ -275,7 +275,8 @@ impl AgentState {
                 | Kind::AgentKilled
                 | Kind::Usage
                 | Kind::Interrupted
-                | Kind::Error,
+                | Kind::Error
+                | Kind::Process,
             )
             | None => false,
         }

@@ -33,6 +33,8 @@ pub(crate) struct Came {
     pub(crate) success: bool,
     pub(crate) blob: Option<BlobRef>,
     pub(crate) files: Vec<TouchedFile>,
+    /// Number of the background process as which the call goes on.
+    pub(crate) process: Option<u64>,
 }
 
 impl Came {
@@ -71,6 +73,7 @@ impl OpenCall {
             blob: came.blob,
             verdict: Some(verdict),
             files: Some(came.files).filter(|files| !files.is_empty()),
+            process: came.process,
         };
         Event::ToolResult {
             shown: came.shown,

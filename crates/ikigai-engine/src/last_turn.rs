@@ -112,7 +112,14 @@ fn told_by(agent: &Agent, enough: bool) -> LastTurn {
             }
             Some(Kind::Fork) => data::read::<ForkData>(data).role == Some(ForkRole::Child),
             Some(Kind::Clear | Kind::Rewind) => true,
-            Some(Kind::System | Kind::Mark | Kind::AgentKilled | Kind::Usage | Kind::Summary)
+            Some(
+                Kind::System
+                | Kind::Mark
+                | Kind::AgentKilled
+                | Kind::Usage
+                | Kind::Summary
+                | Kind::Process,
+            )
             | None => false,
         };
         if ends_turn {

@@ -134,7 +134,8 @@ fn ends_the_wait(row: &Row) -> bool {
             | Kind::Command
             | Kind::AgentKilled
             | Kind::Usage
-            | Kind::Summary,
+            | Kind::Summary
+            | Kind::Process,
         )
         | None => false,
     }

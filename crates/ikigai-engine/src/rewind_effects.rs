@@ -223,7 +223,8 @@ impl Side {
                 | Kind::Usage
                 | Kind::Interrupted
                 | Kind::Error
-                | Kind::Summary,
+                | Kind::Summary
+                | Kind::Process,
             )
             | None => {}
         }

@@ -73,7 +73,8 @@ impl TurnFigures {
                 | Kind::AgentKilled
                 | Kind::Interrupted
                 | Kind::Error
-                | Kind::Summary,
+                | Kind::Summary
+                | Kind::Process,
             )
             | None => return true,
         };
@@ -130,7 +131,8 @@ impl TurnFigures {
             | Kind::Mark
             | Kind::Fork
             | Kind::AgentKilled
-            | Kind::Summary => return,
+            | Kind::Summary
+            | Kind::Process => return,
         }
         self.ended = row.created_at;
     }

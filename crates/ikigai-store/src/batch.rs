@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use crate::error::CommitError;
 use crate::records::{
-    BlobHash, EffectClass, MailId, MailOrigin, MailTopic, RunId, Snapshot, Status,
+    BlobHash, EffectClass, JobRecord, MailId, MailOrigin, MailTopic, RunId, Snapshot, Status,
 };
 
 /// Rows and effects that become true at one moment.
@@ -64,6 +64,8 @@ pub enum Effect {
     Mail(MailEffect),
     /// Journals the run of a tool.
     Run(RunEffect),
+    /// Changes the record of a background process.
+    Job(JobEffect),
     /// Stores one part of a blob; an existing part stays unchanged.
     PutBlobPart {
         hash: BlobHash,
@@ -118,7 +120,7 @@ pub enum DraftEffect {
     Drop { agent: AgentId, epoch: Epoch },
 }
 
-/// A change of the mail table. All but sending are refused unless the mail is queued.
+/// A change of the mail table. All but sending and notifying are refused unless the mail is queued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MailEffect {
     /// Sends mail; refused if the receiver is not running.
@@ -130,6 +132,14 @@ pub enum MailEffect {
         origin: MailOrigin,
         from: Option<AgentId>,
         about: MailTopic,
+        text: String,
+        at: Micros,
+    },
+    /// Sends a notice about a background process of the receiver; refused as sending is.
+    Notify {
+        mail: MailId,
+        to: AgentId,
+        process: u64,
         text: String,
         at: Micros,
     },
@@ -154,6 +164,19 @@ pub enum RunEffect {
     },
     /// Journals the end of a run.
     End { run: RunId, ended: Micros },
+}
+
+/// A change of the record of a background process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobEffect {
+    /// Records the start of a process.
+    Start(JobRecord),
+    /// Records how many bytes of its output the owner has read.
+    Read { job: RunId, bytes: u64 },
+    /// Forgets the line that wakes the owner.
+    DropPattern { job: RunId },
+    /// Records its end.
+    End { job: RunId, ended: Micros },
 }
 
 /// An agent to create.

@@ -31,15 +31,15 @@ pub mod transaction;
 mod watch;
 
 pub use batch::{
-    AgentEffect, Batch, Committed, DraftEffect, Effect, HeadClaim, LeaseClaim, LeaseEffect,
-    MailEffect, NewAgent, RunEffect,
+    AgentEffect, Batch, Committed, DraftEffect, Effect, HeadClaim, JobEffect, LeaseClaim,
+    LeaseEffect, MailEffect, NewAgent, RunEffect,
 };
 pub use error::{CommitError, StoreError};
 pub use history::{Agent, AgentError};
 pub use log::{Admin, BoxFuture, Log, ReadFuture, ReadLog};
 pub use postgres::PostgresStore;
 pub use records::{
-    AgentRecord, Ancestry, BlobHash, DraftRecord, EffectClass, Head, MailId, MailOrigin,
+    AgentRecord, Ancestry, BlobHash, DraftRecord, EffectClass, Head, JobRecord, MailId, MailOrigin,
     MailRecord, MailState, MailTopic, ProcessRecord, Pulse, RestorePoint, RunId, RunRecord,
     SessionRecord, Snapshot, Status,
 };

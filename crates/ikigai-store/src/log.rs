@@ -12,8 +12,8 @@ use crate::batch::{Batch, Committed};
 use crate::error::{CommitError, StoreError};
 use crate::portable::{RestoreError, RestoreMode, Restored};
 use crate::records::{
-    AgentRecord, Ancestry, BlobHash, DraftRecord, Head, MailRecord, MailState, PageCollector,
-    ProcessRecord, Pulse, RestorePoint, RunRecord, SessionRecord, Snapshot, Status,
+    AgentRecord, Ancestry, BlobHash, DraftRecord, Head, JobRecord, MailRecord, MailState,
+    PageCollector, ProcessRecord, Pulse, RestorePoint, RunRecord, SessionRecord, Snapshot, Status,
 };
 use crate::search::{SearchPage, SearchQuery};
 use crate::server_report::ServerReport;
@@ -215,6 +215,15 @@ pub trait ReadLog: Send + Sync {
 
     /// Returns journalled runs of an agent that have not ended, in order of start.
     fn open_runs(&self, agent: AgentId) -> ReadFuture<'_, Vec<RunRecord>>;
+
+    /// Returns the running background processes of an agent or of all, in order of start.
+    fn open_jobs(&self, of: Option<AgentId>) -> ReadFuture<'_, Vec<JobRecord>>;
+
+    /// Returns the newest `limit` background processes of an agent, newest first.
+    fn jobs(&self, agent: AgentId, limit: usize) -> ReadFuture<'_, Vec<JobRecord>>;
+
+    /// Returns the newest `limit` `process` rows of a span, newest first.
+    fn process_rows(&self, span: Span, limit: usize) -> ReadFuture<'_, Vec<Row>>;
 
     /// Returns the draft of the response that an agent is receiving.
     fn draft(&self, agent: AgentId) -> ReadFuture<'_, Option<DraftRecord>>;

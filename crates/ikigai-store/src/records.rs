@@ -244,6 +244,8 @@ pub struct MailRecord {
     pub from: Option<AgentId>,
     /// Its topic.
     pub about: MailTopic,
+    /// Number of the receiver's background process that it is a notice about.
+    pub process: Option<u64>,
     /// Its text.
     pub text: String,
     /// Its state.
@@ -268,6 +270,33 @@ pub struct RunRecord {
     /// Deadline.
     pub deadline: Micros,
     /// Time of its end; `None` if it runs or its process died.
+    pub ended: Option<Micros>,
+}
+
+/// Record of a background process. Facts of one machine, so they are in no row and no export.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobRecord {
+    /// Its id: that of the run that started it.
+    pub id: RunId,
+    /// Its owner.
+    pub agent: AgentId,
+    /// Its number among the owner's processes, from 1.
+    pub number: u64,
+    /// Its command line.
+    pub command: String,
+    /// Time of start.
+    pub started: Micros,
+    /// Time at which it is stopped.
+    pub deadline: Micros,
+    /// Machine on which it runs.
+    pub host: String,
+    /// Directory of its socket and its output there.
+    pub directory: String,
+    /// Regular expression of the line that wakes the owner once.
+    pub pattern: Option<String>,
+    /// Bytes of its output that the owner has read.
+    pub read_to: u64,
+    /// Time of its end; `None` while it runs.
     pub ended: Option<Micros>,
 }
 

@@ -5,13 +5,14 @@
 //! refuses a batch; a refused batch has written nothing.
 
 mod facts;
+mod job_rules;
 mod row_keys;
 mod rules;
 mod writes;
 
 pub use facts::{AgentFacts, FactChanges, FactKeys, Facts, LeaseHolder, MailFacts};
 pub use rules::decide;
-pub use writes::{AgentWrite, DraftWrite, HeadWrite, MailWrite, RunWrite, Write, Writes};
+pub use writes::{AgentWrite, DraftWrite, HeadWrite, JobWrite, MailWrite, RunWrite, Write, Writes};
 
 pub(crate) use row_keys::RowKeys;
 pub(crate) use rules::{check, dangling};

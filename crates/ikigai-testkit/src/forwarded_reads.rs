@@ -15,6 +15,7 @@ macro_rules! forward_reads {
                 control(query: ikigai_core::ControlQuery) -> Vec<ikigai_core::Row>;
                 page(query: ikigai_core::PageQuery) -> Vec<ikigai_core::Row>;
                 usage(span: ikigai_core::Span, limit: usize) -> Vec<ikigai_core::Row>;
+                process_rows(span: ikigai_core::Span, limit: usize) -> Vec<ikigai_core::Row>;
                 newest_usage(agents: Vec<ikigai_core::AgentId>) -> Vec<ikigai_core::Row>;
                 pages(spans: Vec<ikigai_core::Span>, limit: usize) -> Vec<ikigai_core::Row>;
                 restore_point(agent: ikigai_core::AgentId, limit: usize) -> Option<ikigai_store::RestorePoint>;
@@ -35,6 +36,8 @@ macro_rules! forward_reads {
                 mail(to: ikigai_core::AgentId) -> Vec<ikigai_store::MailRecord>;
                 queued_mail(to: ikigai_core::AgentId) -> Vec<ikigai_store::MailRecord>;
                 open_runs(agent: ikigai_core::AgentId) -> Vec<ikigai_store::RunRecord>;
+                open_jobs(of: Option<ikigai_core::AgentId>) -> Vec<ikigai_store::JobRecord>;
+                jobs(agent: ikigai_core::AgentId, limit: usize) -> Vec<ikigai_store::JobRecord>;
                 draft(agent: ikigai_core::AgentId) -> Option<ikigai_store::DraftRecord>;
                 blob(hash: ikigai_store::BlobHash) -> Option<Vec<u8>>;
                 search(query: ikigai_store::SearchQuery) -> ikigai_store::SearchPage;

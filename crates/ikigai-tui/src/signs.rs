@@ -37,6 +37,8 @@ pub enum Sign {
     Forked,
     /// Before mail.
     Mail,
+    /// Before the end of a background process, or a notice about one.
+    Process,
     /// Before a merge.
     Merged,
     /// Before a shell command of the user.
@@ -82,6 +84,7 @@ impl Sign {
             // Box drawing, which every monospace font has.
             Self::Forked => ("├", "Y"),
             Self::Mail => ("✉", "@"),
+            Self::Process => ("■", "#"),
             Self::Merged => ("⇐", "<="),
             Self::Shell => ("!", "!"),
             Self::More => ("…", "..."),

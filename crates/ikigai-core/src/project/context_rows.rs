@@ -152,7 +152,7 @@ pub(super) fn own_message(entry: &Entry) -> Option<(String, RowRef)> {
         return None;
     }
     let user: UserData = data::read(entry.row.data.as_deref());
-    let is_own = !matches!(user.origin, Some(UserOrigin::Mail))
+    let is_own = !matches!(user.origin, Some(UserOrigin::Mail | UserOrigin::Notice))
         && user.from.is_none()
         && user.shell.is_none()
         && user.merge.is_none();

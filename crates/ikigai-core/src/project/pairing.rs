@@ -198,7 +198,8 @@ impl<'a> Pairing<'a> {
                 | Kind::AgentKilled
                 | Kind::Usage
                 | Kind::Error
-                | Kind::Summary,
+                | Kind::Summary
+                | Kind::Process,
             )
             | None => {}
         }

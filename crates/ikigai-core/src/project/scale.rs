@@ -121,7 +121,8 @@ pub fn expected_tokens(view: &View) -> Option<u64> {
                 | Kind::Command
                 | Kind::AgentKilled
                 | Kind::Interrupted
-                | Kind::Error,
+                | Kind::Error
+                | Kind::Process,
             )
             | None => continue,
         }
@@ -271,7 +272,8 @@ fn changes_what_is_sent(entry: &Entry) -> bool {
             | Kind::Mark
             | Kind::AgentKilled
             | Kind::Usage
-            | Kind::Interrupted,
+            | Kind::Interrupted
+            | Kind::Process,
         )
         | None => false,
     }

@@ -106,7 +106,14 @@ impl Activity {
                     self.busy = Some(true);
                 }
             }
-            Some(Kind::System | Kind::Mark | Kind::AgentKilled | Kind::Usage | Kind::Summary)
+            Some(
+                Kind::System
+                | Kind::Mark
+                | Kind::AgentKilled
+                | Kind::Usage
+                | Kind::Summary
+                | Kind::Process,
+            )
             | None => {}
         }
     }

@@ -2,7 +2,8 @@
 
 use ikigai_core::data::{
     AgentKilledData, Amounts, Category, Cause, CommandData, ErrorData, ForkData, InterruptedData,
-    KilledBy, MarkData, RewindData, SummaryData, SystemOrigin, UsageData, Via,
+    KilledBy, MarkData, ProcessData, ProcessState, RewindData, SummaryData, SystemOrigin,
+    UsageData, Via,
 };
 use ikigai_core::load::{LoadError, load};
 use ikigai_core::render::{Said, Shown, render};
@@ -171,6 +172,21 @@ fn conversation(agent: AgentId) -> Vec<(Event, Shown)> {
     ]
 }
 
+fn process_data(state: ProcessState) -> ProcessData {
+    ProcessData {
+        process: Some(1),
+        state: Some(state),
+        ..ProcessData::default()
+    }
+}
+
+fn process(state: ProcessState) -> Event {
+    Event::Process {
+        command: word("make"),
+        data: process_data(state),
+    }
+}
+
 /// Returns one event of each kind with its rendering.
 fn one_of_each(agent: AgentId) -> Vec<(Event, Shown)> {
     let first = RowRef::new(agent, Seq(1));
@@ -256,6 +272,14 @@ fn one_of_each(agent: AgentId) -> Vec<(Event, Shown)> {
                 via: Some(Via::Undo),
                 ..RewindData::default()
             }),
+        ),
+        (process(ProcessState::Started), Shown::Nothing),
+        (
+            process(ProcessState::Ended),
+            Shown::ProcessEnded {
+                command: word("make"),
+                data: process_data(ProcessState::Ended),
+            },
         ),
         (Event::Clear, Shown::Cleared),
     ]);

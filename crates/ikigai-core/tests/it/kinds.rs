@@ -9,7 +9,7 @@ use ikigai_testkit::{IdSource, TestLog, target};
 use crate::source;
 
 /// The names as the requirements list them.
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 16] = [
     "system",
     "user",
     "assistant",
@@ -25,6 +25,7 @@ const NAMES: [&str; 15] = [
     "interrupted",
     "error",
     "summary",
+    "process",
 ];
 
 fn row(kind: &str, content: Option<&str>, data: Option<&str>) -> Row {
@@ -173,7 +174,7 @@ fn conversation_kinds_are_true() {
 #[test]
 fn metadata_kinds_are_false() {
     let metadata = &NAMES[5..];
-    assert_eq!(metadata.len(), 10);
+    assert_eq!(metadata.len(), 11);
     for name in metadata {
         assert!(!is_conversation_kind(Some(name)), "{name}");
     }

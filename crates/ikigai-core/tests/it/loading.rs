@@ -195,7 +195,7 @@ fn metadata_rows_without_content_are_fine() {
         for shown in agent.view.scrollback() {
             assert!(!matches!(shown, Shown::Warning(_)), "{shown}");
         }
-        assert_eq!(agent.view.entries().len(), 10);
+        assert_eq!(agent.view.entries().len(), 11);
     }
     for row in log.rows(agent) {
         assert!(!matches!(render(&row), Shown::Warning(_)), "{row:?}");

@@ -13,6 +13,7 @@ mod loading;
 mod messages;
 mod model;
 mod pairing;
+mod process_shapes;
 mod properties;
 mod reading;
 mod repairs;

@@ -97,7 +97,8 @@ fn control_rows_are_those_that_bend_or_set_something() {
             | Kind::ToolResult
             | Kind::AgentKilled
             | Kind::Usage
-            | Kind::Interrupted => false,
+            | Kind::Interrupted
+            | Kind::Process => false,
         }
     };
 

@@ -11,6 +11,8 @@ use ikigai_core::words::Severity;
 use ikigai_core::{AgentId, Event, RowRef, Seq, Settings};
 use serde_json::{Value, json};
 
+use crate::process_shapes;
+
 /// An agent.
 pub(crate) const A: &str = "bniJxm7uT7exMXKgaMgsNA";
 /// Another one.
@@ -26,8 +28,9 @@ pub(crate) fn at(text: &str, seq: u64) -> RowRef {
     RowRef::new(id(text), Seq(seq))
 }
 
+/// Returns the value of a text field.
 #[expect(clippy::unnecessary_wraps, reason = "every field of data is optional")]
-fn some(text: &str) -> Option<String> {
+pub(crate) fn some(text: &str) -> Option<String> {
     Some(text.to_owned())
 }
 
@@ -119,7 +122,8 @@ fn amounts_json() -> Value {
     })
 }
 
-fn with(mut object: Value, more: &Value) -> Value {
+/// Adds fields to an object.
+pub(crate) fn with(mut object: Value, more: &Value) -> Value {
     let map = object.as_object_mut().unwrap();
     map.extend(more.as_object().unwrap().clone());
     object
@@ -140,12 +144,13 @@ fn said() -> Vec<Shape> {
             to: Some(Seq(9)),
         }),
         environment: Some([("date".to_owned(), "1970-01-01".to_owned())].into()),
+        process: Some(7),
     };
     let full_user_json = json!({
         "origin": "mail", "typed": "seen", "from": B,
         "shell": {"command": "ls", "exit": -1},
         "merge": {"agent": B, "from": 2, "to": 9},
-        "environment": {"date": "1970-01-01"}
+        "environment": {"date": "1970-01-01"}, "process": 7
     });
     let full_assistant = AssistantData {
         response: Some(3),
@@ -231,11 +236,13 @@ fn tools() -> Vec<Shape> {
             added: Some(12),
             removed: Some(3),
         }]),
+        process: Some(1),
     };
     let result_json = json!({
         "tool_call_id": "c", "name": "ls", "output": "out", "success": true,
         "call": {"agent": A, "seq": 2}, "blob": {"hash": "00ff", "bytes": 1_u64 << 40},
-        "verdict": "ran", "files": [{"path": "f", "hash": "11", "wrote": false, "added": 12, "removed": 3}]
+        "verdict": "ran", "files": [{"path": "f", "hash": "11", "wrote": false, "added": 12, "removed": 3}],
+        "process": 1
     });
     vec![
         (
@@ -487,6 +494,7 @@ fn words() -> Vec<Shape> {
         (UserOrigin::Typed, "typed"),
         (UserOrigin::Fork, "fork"),
         (UserOrigin::Mail, "mail"),
+        (UserOrigin::Notice, "notice"),
     ];
     for (origin, word) in user {
         let data = UserData {
@@ -562,6 +570,7 @@ pub(crate) fn all() -> Vec<Shape> {
         places(),
         forks(),
         commands_and_ends(),
+        process_shapes::all(),
         words(),
     ]
     .concat()

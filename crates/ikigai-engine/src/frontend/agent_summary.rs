@@ -62,7 +62,8 @@ impl AgentSummary {
             | Kind::Command
             | Kind::AgentKilled
             | Kind::Interrupted
-            | Kind::Summary => {}
+            | Kind::Summary
+            | Kind::Process => {}
         }
     }
 

@@ -371,7 +371,8 @@ impl Live {
             | Kind::Usage
             | Kind::Interrupted
             | Kind::Error
-            | Kind::Summary => {}
+            | Kind::Summary
+            | Kind::Process => {}
         }
     }
 }

@@ -45,7 +45,8 @@ impl Tally {
                 | Kind::AgentKilled
                 | Kind::Interrupted
                 | Kind::Error
-                | Kind::Summary,
+                | Kind::Summary
+                | Kind::Process,
             )
             | None => None,
         };

@@ -377,6 +377,7 @@ impl ToolRound<'_> {
             success: output.success,
             blob,
             files: output.files,
+            process: None,
         };
         let ended = self.worker.engine().environment.now();
         let end = run.map(|run| Effect::Run(RunEffect::End { run, ended }));

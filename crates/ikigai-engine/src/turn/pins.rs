@@ -186,7 +186,12 @@ fn sends_or_renews(entry: &Entry) -> Option<bool> {
         | Kind::Usage
         | Kind::Interrupted
         | Kind::Error => Some(false),
-        Kind::System | Kind::User | Kind::Mark | Kind::Command | Kind::AgentKilled => None,
+        Kind::System
+        | Kind::User
+        | Kind::Mark
+        | Kind::Command
+        | Kind::AgentKilled
+        | Kind::Process => None,
     }
 }
 

@@ -158,7 +158,8 @@ fn is_at_rest(agent: &Agent) -> bool {
         | Kind::Command
         | Kind::AgentKilled
         | Kind::Usage
-        | Kind::Summary => None,
+        | Kind::Summary
+        | Kind::Process => None,
     });
     newest.into_iter().next().unwrap_or(true)
 }

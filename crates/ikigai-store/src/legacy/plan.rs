@@ -11,7 +11,13 @@ use super::{Home, ImportReport, OldAgent};
 
 /// Returns the kind for an old name; `tool` is the original name of `tool_result`.
 pub(super) fn kind_of(name: &str) -> Option<Kind> {
-    let newer = [Kind::Usage, Kind::Interrupted, Kind::Error, Kind::Summary];
+    let newer = [
+        Kind::Usage,
+        Kind::Interrupted,
+        Kind::Error,
+        Kind::Summary,
+        Kind::Process,
+    ];
     let kind = StoredKind::of(name).read_as();
     kind.filter(|kind| !newer.contains(kind))
 }

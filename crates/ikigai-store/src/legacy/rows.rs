@@ -189,7 +189,8 @@ impl<'a> LineWriter<'a> {
             | Kind::Usage
             | Kind::Interrupted
             | Kind::Error
-            | Kind::Summary => NewRow {
+            | Kind::Summary
+            | Kind::Process => NewRow {
                 agent: at.agent,
                 kind,
                 control: matches!(kind, Kind::System | Kind::Clear | Kind::Mark),

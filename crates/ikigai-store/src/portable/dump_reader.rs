@@ -304,6 +304,7 @@ impl Fields<'_> {
                     self.cell("text")?,
                     self.mail_origin()?,
                     self.mail_topic()?,
+                    self.optional("process"),
                 ]
             }
             EntryKind::Run => {

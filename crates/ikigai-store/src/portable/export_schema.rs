@@ -59,6 +59,7 @@ const MAIL: ExportTable = ExportTable {
         "text",
         "origin",
         "about",
+        "process",
     ],
 };
 

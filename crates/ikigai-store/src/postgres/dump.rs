@@ -95,7 +95,7 @@ const SELECTS: ExportQueries = ExportQueries {
      FROM messages m JOIN agents a ON a.id = m.agent
      WHERE m.agent = ANY ($1::bigint[]) ORDER BY m.id",
     mail: "SELECT encode(m.uuid, 'hex'), r.uuid, s.uuid, m.sent_at, m.state, w.uuid, m.shown_seq, m.text,
-            m.origin, m.about
+            m.origin, m.about, m.process
      FROM mail m JOIN agents r ON r.id = m.receiver
      LEFT JOIN agents s ON s.id = m.sender LEFT JOIN agents w ON w.id = m.shown_agent
      WHERE m.receiver = ANY ($1::bigint[])

@@ -60,6 +60,8 @@ const MAIL: &str = "SELECT m.uuid, a.uuid, m.state = 'queued'
      ORDER BY m.uuid FOR NO KEY UPDATE OF m";
 const RUNS: &str = "SELECT uuid, ended IS NULL FROM tool_runs WHERE uuid = ANY ($1::bytea[])
      ORDER BY uuid FOR NO KEY UPDATE";
+const JOBS: &str = "SELECT uuid, ended IS NULL FROM jobs WHERE uuid = ANY ($1::bytea[])
+     ORDER BY uuid FOR NO KEY UPDATE";
 const AGENT_KEYS: &str = "SELECT nextval(pg_get_serial_sequence('agents', 'id'))
      FROM generate_series(1, $1::bigint)";
 const SESSION_KEYS: &str = "SELECT nextval(pg_get_serial_sequence('sessions', 'id'))
@@ -180,6 +182,12 @@ fn queries(keys: &FactKeys, process: ProcessId) -> Vec<FactQuery> {
     add(!keys.runs.is_empty(), RUNS, runs, |read, row| {
         let run = RunId(wide_id(row, 0)?);
         read.facts.runs.insert(run, get(row, 1)?);
+        Ok(())
+    });
+    let jobs = wide(keys.jobs.iter().map(|job| job.0));
+    add(!keys.jobs.is_empty(), JOBS, jobs, |read, row| {
+        let job = RunId(wide_id(row, 0)?);
+        read.facts.jobs.insert(job, get(row, 1)?);
         Ok(())
     });
     let new = stored_limit(keys.new_agents);

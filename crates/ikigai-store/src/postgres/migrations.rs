@@ -16,6 +16,7 @@ pub const MIGRATIONS: Migrations = &[
     include_str!("schema/005.sql"),
     include_str!("schema/006.sql"),
     include_str!("schema/007.sql"),
+    include_str!("schema/008.sql"),
 ];
 
 /// State of a schema.

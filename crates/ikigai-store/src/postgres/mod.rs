@@ -8,6 +8,7 @@ mod errors;
 mod facts;
 mod group_commit;
 mod index;
+mod jobs;
 mod listener;
 mod migrations;
 mod owner;

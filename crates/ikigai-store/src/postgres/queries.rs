@@ -7,8 +7,8 @@ use tokio_postgres::Row as SqlRow;
 
 use super::connect::Link;
 use super::values::{
-    Result, get, log_row, micros, number, optional_parsed, optional_process, optional_row_ref,
-    parsed, seq, wide_id,
+    Result, get, log_row, micros, number, optional_number, optional_parsed, optional_process,
+    optional_row_ref, parsed, seq, wide_id,
 };
 use crate::blobs::join_parts;
 use crate::records::{
@@ -304,7 +304,7 @@ macro_rules! mail_sql {
     ($condition:literal) => {
         concat!(
             "SELECT m.uuid, sender.uuid, m.text, m.state, shown.uuid, m.shown_seq, m.sent_at,
-                    m.origin, m.about
+                    m.origin, m.about, m.process
              FROM mail m
              LEFT JOIN agents sender ON sender.id = m.sender
              LEFT JOIN agents shown ON shown.id = m.shown_agent
@@ -335,6 +335,7 @@ async fn mail_where(link: &Link, sql: &'static str, to: AgentId) -> Result<Vec<M
             sent_at: micros(row, 6)?,
             origin: parsed(row, 7)?,
             about: parsed(row, 8)?,
+            process: optional_number(row, 9)?,
         })
     };
     link.all(sql, &[&to.to_string()], read).await

@@ -14,7 +14,7 @@ use crate::server_report::ServerReport;
 const NOTIFIED: Duration = Duration::from_secs(5);
 
 /// Privileges that this program needs on each table.
-const RIGHTS: [(&str, &[&str]); 14] = [
+const RIGHTS: [(&str, &[&str]); 15] = [
     ("schema_version", &["SELECT"]),
     ("sessions", &["SELECT", "INSERT"]),
     ("agents", &["SELECT", "INSERT", "UPDATE"]),
@@ -24,6 +24,7 @@ const RIGHTS: [(&str, &[&str]); 14] = [
     ("mail", &["SELECT", "INSERT", "UPDATE"]),
     ("drafts", &["SELECT", "INSERT", "DELETE"]),
     ("tool_runs", &["SELECT", "INSERT", "UPDATE"]),
+    ("jobs", &["SELECT", "INSERT", "UPDATE"]),
     ("blobs", &["SELECT", "INSERT"]),
     ("paths", &["SELECT", "INSERT", "UPDATE"]),
     ("witnesses", &["SELECT", "INSERT", "UPDATE", "DELETE"]),

@@ -9,7 +9,7 @@ use super::values::QueryFailure;
 use crate::batch::NewAgent;
 use crate::records::{MailState, Status};
 use crate::sql_common::stored;
-use crate::transaction::{AgentWrite, DraftWrite, HeadWrite, MailWrite, RunWrite, Write};
+use crate::transaction::{AgentWrite, DraftWrite, HeadWrite, JobWrite, MailWrite, RunWrite, Write};
 
 macro_rules! values {
     ($($value:expr),* $(,)?) => {
@@ -66,6 +66,7 @@ impl<'a> StatementBuilder<'a> {
             Write::Draft(write) => self.add_draft(*write)?,
             Write::Mail(write) => self.add_mail(*write)?,
             Write::Run(write) => self.add_run(*write)?,
+            Write::Job(write) => self.add_job(*write)?,
             Write::InsertBlobPart { hash, part, bytes } => self.push(
                 "INSERT INTO blobs (hash, part, bytes) VALUES ($1, $2, $3)
                  ON CONFLICT (hash, part) DO NOTHING",
@@ -240,14 +241,15 @@ impl<'a> StatementBuilder<'a> {
                 origin,
                 from,
                 about,
+                process,
                 text,
                 at,
             } => {
                 let receiver = self.read.keys.agent(to)?;
                 let sender = self.read.keys.optional(from)?;
                 self.push(
-                    "INSERT INTO mail (uuid, receiver, sender, sent_at, state, text, origin, about)
-                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+                    "INSERT INTO mail (uuid, receiver, sender, sent_at, state, text, origin, about, process)
+                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
                     values![
                         mail.0.to_be_bytes().to_vec(),
                         receiver,
@@ -256,7 +258,8 @@ impl<'a> StatementBuilder<'a> {
                         MailState::Queued.word(),
                         clean(text),
                         origin.word(),
-                        about.word()
+                        about.word(),
+                        process.map(stored)
                     ],
                 );
             }
@@ -312,6 +315,45 @@ impl<'a> StatementBuilder<'a> {
             RunWrite::End { run, ended } => self.push(
                 "UPDATE tool_runs SET ended = $2 WHERE uuid = $1",
                 values![run.0.to_be_bytes().to_vec(), ended.0],
+            ),
+        }
+        Ok(())
+    }
+
+    fn add_job(&mut self, write: JobWrite<'_>) -> Result<(), PostgresRefusal> {
+        match write {
+            JobWrite::Insert(job) => {
+                let agent = self.read.keys.agent(job.agent)?;
+                self.push(
+                    "INSERT INTO jobs (uuid, agent, number, command, started, deadline, host,
+                                       directory, pattern, read_to, ended)
+                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+                    values![
+                        job.id.0.to_be_bytes().to_vec(),
+                        agent,
+                        stored(job.number),
+                        clean(&job.command),
+                        job.started.0,
+                        job.deadline.0,
+                        clean(&job.host),
+                        clean(&job.directory),
+                        job.pattern.as_deref().map(clean),
+                        stored(job.read_to),
+                        job.ended.map(|ended| ended.0)
+                    ],
+                );
+            }
+            JobWrite::SetRead { job, bytes } => self.push(
+                "UPDATE jobs SET read_to = $2 WHERE uuid = $1",
+                values![job.0.to_be_bytes().to_vec(), stored(bytes)],
+            ),
+            JobWrite::DropPattern { job } => self.push(
+                "UPDATE jobs SET pattern = NULL WHERE uuid = $1",
+                values![job.0.to_be_bytes().to_vec()],
+            ),
+            JobWrite::End { job, ended } => self.push(
+                "UPDATE jobs SET ended = $2 WHERE uuid = $1",
+                values![job.0.to_be_bytes().to_vec(), ended.0],
             ),
         }
         Ok(())

@@ -19,15 +19,15 @@ use super::report;
 use super::search::Searcher;
 use super::values::{QueryFailure, Result as Read};
 use super::writer::{BATCHES, PostgresWriter};
-use super::{ancestry, dump, queries};
+use super::{ancestry, dump, jobs, queries};
 use crate::batch::{Batch, CommitJob, Committed};
 use crate::error::{CommitError, StoreError};
 use crate::faults::Faults;
 use crate::log::{Admin, BoxFuture, Log, ReadFuture, ReadLog};
 use crate::portable::{RestoreError, RestoreMode, Restored};
 use crate::records::{
-    AgentRecord, Ancestry, BlobHash, DraftRecord, Head, MailRecord, ProcessRecord, Pulse,
-    RestorePoint, RunRecord, SessionRecord, Snapshot,
+    AgentRecord, Ancestry, BlobHash, DraftRecord, Head, JobRecord, MailRecord, ProcessRecord,
+    Pulse, RestorePoint, RunRecord, SessionRecord, Snapshot,
 };
 use crate::search::{SearchPage, SearchQuery};
 use crate::server_report::ServerReport;
@@ -336,6 +336,18 @@ impl ReadLog for PostgresStore {
 
     fn open_runs(&self, agent: AgentId) -> ReadFuture<'_, Vec<RunRecord>> {
         self.ask(move |link| async move { queries::open_runs(&link, agent).await })
+    }
+
+    fn open_jobs(&self, of: Option<AgentId>) -> ReadFuture<'_, Vec<JobRecord>> {
+        self.ask(move |link| async move { jobs::open_jobs(&link, of).await })
+    }
+
+    fn jobs(&self, agent: AgentId, limit: usize) -> ReadFuture<'_, Vec<JobRecord>> {
+        self.ask(move |link| async move { jobs::jobs(&link, agent, limit).await })
+    }
+
+    fn process_rows(&self, span: Span, limit: usize) -> ReadFuture<'_, Vec<Row>> {
+        self.ask(move |link| async move { jobs::process_rows(&link, span, limit).await })
     }
 
     fn draft(&self, agent: AgentId) -> ReadFuture<'_, Option<DraftRecord>> {

@@ -58,6 +58,12 @@ fn unsigned(column: usize, number: i64) -> Result<u64> {
     u64::try_from(number).map_err(|error| bad(column, error))
 }
 
+/// Reads an optional unsigned number.
+pub(super) fn optional_number(row: &SqlRow, column: usize) -> Result<Option<u64>> {
+    let number: Option<i64> = get(row, column)?;
+    number.map(|number| unsigned(column, number)).transpose()
+}
+
 /// Reads a sequence number.
 pub(super) fn seq(row: &SqlRow, column: usize) -> Result<Seq> {
     number(row, column).map(Seq)

@@ -93,7 +93,7 @@ const SELECTS: ExportQueries = ExportQueries {
           WHERE m.agent IN (SELECT value FROM json_each(?1)) ORDER BY m.id",
     mail:
         "SELECT lower(hex(m.uuid)), r.uuid, s.uuid, m.sent_at, m.state, w.uuid, m.shown_seq, m.text,
-                 m.origin, m.about
+                 m.origin, m.about, m.process
           FROM mail m JOIN agents r ON r.id = m.receiver
           LEFT JOIN agents s ON s.id = m.sender LEFT JOIN agents w ON w.id = m.shown_agent
           WHERE m.receiver IN (SELECT value FROM json_each(?1))

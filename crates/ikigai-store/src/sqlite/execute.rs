@@ -10,8 +10,8 @@ use crate::batch::{Batch, Committed, NewAgent};
 use crate::records::{MailState, Status};
 use crate::sql_common::stored;
 use crate::transaction::{
-    AgentWrite, DraftWrite, FactKeys, HeadWrite, MailWrite, RowKeys, RunWrite, Write, dangling,
-    decide,
+    AgentWrite, DraftWrite, FactKeys, HeadWrite, JobWrite, MailWrite, RowKeys, RunWrite, Write,
+    dangling, decide,
 };
 
 /// Applies a batch. After an error of SQLite a part of it may be written, so roll back.
@@ -73,6 +73,7 @@ impl Executor<'_> {
             Write::Draft(write) => self.write_draft(*write),
             Write::Mail(write) => self.write_mail(*write),
             Write::Run(write) => self.write_run(*write),
+            Write::Job(write) => self.write_job(*write),
             Write::InsertBlobPart { hash, part, bytes } => self.run(
                 "INSERT INTO blobs (hash, part, bytes) VALUES (?1, ?2, ?3)
                  ON CONFLICT (hash, part) DO NOTHING",
@@ -213,11 +214,12 @@ impl Executor<'_> {
                 origin,
                 from,
                 about,
+                process,
                 text,
                 at,
             } => self.run(
-                "INSERT INTO mail (uuid, receiver, sender, sent_at, state, text, origin, about)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                "INSERT INTO mail (uuid, receiver, sender, sent_at, state, text, origin, about, process)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
                 params![
                     mail.0.to_be_bytes(),
                     self.keys.agent(to)?,
@@ -226,7 +228,8 @@ impl Executor<'_> {
                     MailState::Queued.word(),
                     text,
                     origin.word(),
-                    about.word()
+                    about.word(),
+                    process.map(stored)
                 ],
             ),
             MailWrite::Settle {
@@ -275,6 +278,41 @@ impl Executor<'_> {
             RunWrite::End { run, ended } => self.run(
                 "UPDATE tool_runs SET ended = ?2 WHERE uuid = ?1",
                 params![run.0.to_be_bytes(), ended.0],
+            ),
+        }
+    }
+
+    fn write_job(&self, write: JobWrite<'_>) -> Result<(), SqliteRefusal> {
+        match write {
+            JobWrite::Insert(job) => self.run(
+                "INSERT INTO jobs (uuid, agent, number, command, started, deadline, host,
+                                   directory, pattern, read_to, ended)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                params![
+                    job.id.0.to_be_bytes(),
+                    self.keys.agent(job.agent)?,
+                    stored(job.number),
+                    job.command,
+                    job.started.0,
+                    job.deadline.0,
+                    job.host,
+                    job.directory,
+                    job.pattern,
+                    stored(job.read_to),
+                    job.ended.map(|ended| ended.0)
+                ],
+            ),
+            JobWrite::SetRead { job, bytes } => self.run(
+                "UPDATE jobs SET read_to = ?2 WHERE uuid = ?1",
+                params![job.0.to_be_bytes(), stored(bytes)],
+            ),
+            JobWrite::DropPattern { job } => self.run(
+                "UPDATE jobs SET pattern = NULL WHERE uuid = ?1",
+                params![job.0.to_be_bytes()],
+            ),
+            JobWrite::End { job, ended } => self.run(
+                "UPDATE jobs SET ended = ?2 WHERE uuid = ?1",
+                params![job.0.to_be_bytes(), ended.0],
             ),
         }
     }

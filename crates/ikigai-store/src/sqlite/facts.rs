@@ -53,6 +53,11 @@ pub(super) fn read(
             facts.runs.insert(*run, is_open);
         }
     }
+    for job in &keys.jobs {
+        if let Some(is_open) = read_job(connection, *job)? {
+            facts.jobs.insert(*job, is_open);
+        }
+    }
     Ok((facts, row_keys))
 }
 
@@ -118,5 +123,12 @@ fn read_run(connection: &Connection, run: RunId) -> rusqlite::Result<Option<bool
     connection
         .prepare_cached("SELECT ended IS NULL FROM tool_runs WHERE uuid = ?1")?
         .query_row(params![run.0.to_be_bytes()], |row| row.get(0))
+        .optional()
+}
+
+fn read_job(connection: &Connection, job: RunId) -> rusqlite::Result<Option<bool>> {
+    connection
+        .prepare_cached("SELECT ended IS NULL FROM jobs WHERE uuid = ?1")?
+        .query_row(params![job.0.to_be_bytes()], |row| row.get(0))
         .optional()
 }

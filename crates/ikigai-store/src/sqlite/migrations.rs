@@ -27,6 +27,7 @@ pub const MIGRATIONS: Migrations = &[
     include_str!("schema/010.sql"),
     include_str!("schema/011.sql"),
     include_str!("schema/012.sql"),
+    include_str!("schema/013.sql"),
 ];
 
 /// Limit of backups of one version.

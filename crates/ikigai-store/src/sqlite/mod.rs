@@ -11,6 +11,7 @@ mod errors;
 mod execute;
 mod facts;
 mod identity;
+mod jobs;
 mod locks;
 mod migrations;
 mod paths;
@@ -41,8 +42,8 @@ use crate::error::{CommitError, StoreError};
 use crate::log::{Admin, BoxFuture, Log, ReadFuture, ReadLog};
 use crate::portable::{RestoreError, RestoreMode, Restored};
 use crate::records::{
-    AgentRecord, Ancestry, BlobHash, DraftRecord, Head, MailRecord, ProcessRecord, Pulse,
-    RestorePoint, RunRecord, SessionRecord, Snapshot,
+    AgentRecord, Ancestry, BlobHash, DraftRecord, Head, JobRecord, MailRecord, ProcessRecord,
+    Pulse, RestorePoint, RunRecord, SessionRecord, Snapshot,
 };
 use crate::search::{SearchPage, SearchQuery};
 use crate::server_report::ServerReport;
@@ -325,6 +326,18 @@ impl ReadLog for SqliteStore {
 
     fn open_runs(&self, agent: AgentId) -> ReadFuture<'_, Vec<RunRecord>> {
         self.ask(move |connection| queries::open_runs(connection, agent))
+    }
+
+    fn open_jobs(&self, of: Option<AgentId>) -> ReadFuture<'_, Vec<JobRecord>> {
+        self.ask(move |connection| jobs::open_jobs(connection, of))
+    }
+
+    fn jobs(&self, agent: AgentId, limit: usize) -> ReadFuture<'_, Vec<JobRecord>> {
+        self.ask(move |connection| jobs::jobs(connection, agent, limit))
+    }
+
+    fn process_rows(&self, span: Span, limit: usize) -> ReadFuture<'_, Vec<Row>> {
+        self.ask(move |connection| jobs::process_rows(connection, span, limit))
     }
 
     fn draft(&self, agent: AgentId) -> ReadFuture<'_, Option<DraftRecord>> {

@@ -6,8 +6,8 @@ use ikigai_core::{
 use rusqlite::{Connection, OptionalExtension, Params, Result, Row as SqlRow, params};
 
 use super::values::{
-    log_row, micros, number, optional_parsed, optional_process, optional_row_ref, parsed, seq,
-    text, wide_id,
+    log_row, micros, number, optional_number, optional_parsed, optional_process, optional_row_ref,
+    parsed, seq, text, wide_id,
 };
 use crate::blobs::join_parts;
 use crate::records::{
@@ -328,7 +328,7 @@ pub(super) fn queued_mail(connection: &Connection, to: AgentId) -> Result<Vec<Ma
 fn mail_where(connection: &Connection, to: AgentId, also: &str) -> Result<Vec<MailRecord>> {
     let statement = format!(
         "SELECT m.uuid, sender.uuid, m.text, m.state, shown.uuid, m.shown_seq, m.sent_at,
-                m.origin, m.about
+                m.origin, m.about, m.process
          FROM mail m
          LEFT JOIN agents sender ON sender.id = m.sender
          LEFT JOIN agents shown ON shown.id = m.shown_agent
@@ -346,6 +346,7 @@ fn mail_where(connection: &Connection, to: AgentId, also: &str) -> Result<Vec<Ma
             sent_at: micros(row, 6)?,
             origin: parsed(row, 7)?,
             about: parsed(row, 8)?,
+            process: optional_number(row, 9)?,
         })
     })
 }

@@ -148,9 +148,9 @@ const ROW: &str = "INSERT INTO messages (agent, seq, kind, control, created_at, 
      SELECT id, ?2, ?3, ?4, ?5, ?6, ?7 FROM agents WHERE uuid = ?1";
 
 const MAIL: &str = "INSERT INTO mail
-         (uuid, receiver, sender, sent_at, state, shown_agent, shown_seq, text, origin, about)
+         (uuid, receiver, sender, sent_at, state, shown_agent, shown_seq, text, origin, about, process)
      SELECT ?1, id, (SELECT id FROM agents WHERE uuid = ?3), ?4, ?5,
-            (SELECT id FROM agents WHERE uuid = ?6), ?7, ?8, ?9, ?10
+            (SELECT id FROM agents WHERE uuid = ?6), ?7, ?8, ?9, ?10, ?11
      FROM agents WHERE uuid = ?2
        AND (?3 IS NULL OR EXISTS (SELECT 1 FROM agents WHERE uuid = ?3))
        AND (?6 IS NULL OR EXISTS (SELECT 1 FROM agents WHERE uuid = ?6))";

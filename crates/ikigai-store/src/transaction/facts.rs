@@ -4,7 +4,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use ikigai_core::{AgentId, Epoch, RowRef, Seq, SessionId};
 
-use crate::batch::{AgentEffect, Batch, DraftEffect, Effect, LeaseEffect, MailEffect, RunEffect};
+use crate::batch::{
+    AgentEffect, Batch, DraftEffect, Effect, JobEffect, LeaseEffect, MailEffect, RunEffect,
+};
 use crate::records::{MailId, ProcessRecord, RunId, Status};
 
 /// Keys of the facts that some batches need.
@@ -28,6 +30,8 @@ pub struct FactKeys {
     pub mail: BTreeSet<MailId>,
     /// Runs of tools.
     pub runs: BTreeSet<RunId>,
+    /// Background processes.
+    pub jobs: BTreeSet<RunId>,
     /// Number of agents that are created.
     pub new_agents: usize,
     /// Number of sessions that are created.
@@ -76,6 +80,17 @@ impl FactKeys {
             Effect::Run(RunEffect::End { run, .. }) => {
                 self.runs.insert(*run);
             }
+            Effect::Job(JobEffect::Start(job)) => {
+                self.jobs.insert(job.id);
+                self.agents.insert(job.agent);
+            }
+            Effect::Job(
+                JobEffect::Read { job, .. }
+                | JobEffect::DropPattern { job }
+                | JobEffect::End { job, .. },
+            ) => {
+                self.jobs.insert(*job);
+            }
             Effect::PutSnapshot(snapshot) => {
                 self.agents.insert(snapshot.upto.agent);
             }
@@ -123,6 +138,10 @@ impl FactKeys {
                 self.records.insert(*to);
                 self.agents.extend(from);
             }
+            MailEffect::Notify { mail, to, .. } => {
+                self.mail.insert(*mail);
+                self.records.insert(*to);
+            }
             MailEffect::Consume { mail, by } => {
                 self.mail.insert(*mail);
                 self.agents.insert(by.agent);
@@ -147,6 +166,8 @@ pub struct Facts {
     pub mail: HashMap<MailId, MailFacts>,
     /// The runs; `true` if the run has not ended.
     pub runs: HashMap<RunId, bool>,
+    /// The background processes; `true` if the process has not ended.
+    pub jobs: HashMap<RunId, bool>,
 }
 
 /// Facts about one agent.
@@ -200,6 +221,7 @@ pub struct FactChanges {
     pub(super) sessions: HashSet<SessionId>,
     pub(super) mail: HashMap<MailId, MailFacts>,
     pub(super) runs: HashMap<RunId, bool>,
+    pub(super) jobs: HashMap<RunId, bool>,
 }
 
 impl Facts {
@@ -215,5 +237,6 @@ impl Facts {
         self.sessions.extend(changes.sessions);
         self.mail.extend(changes.mail);
         self.runs.extend(changes.runs);
+        self.jobs.extend(changes.jobs);
     }
 }

@@ -5,14 +5,15 @@ use std::collections::HashMap;
 use ikigai_core::{AgentId, Epoch, Kind, NewRow, RowRef, Seq};
 
 use super::facts::{AgentFacts, FactChanges, Facts, LeaseHolder, MailFacts};
+use super::job_rules::decide_job;
 use super::writes::{AgentWrite, DraftWrite, HeadWrite, MailWrite, RunWrite, Write, Writes};
 use crate::batch::{
-    AgentEffect, Batch, Committed, DraftEffect, Effect, HeadClaim, LeaseEffect, MailEffect,
-    NewAgent, RunEffect,
+    AgentEffect, Batch, Committed, DraftEffect, Effect, HeadClaim, JobEffect, LeaseEffect,
+    MailEffect, NewAgent, RunEffect,
 };
 use crate::blobs::PART_BYTES;
 use crate::error::CommitError;
-use crate::records::{MailId, MailOrigin, MailState, Status};
+use crate::records::{MailId, MailOrigin, MailState, MailTopic, Status};
 
 /// Decides whether a batch may be stored, and as which writes.
 ///
@@ -69,7 +70,7 @@ pub(crate) fn dangling() -> CommitError {
     bad("a reference to something that is not there")
 }
 
-fn bad(reason: impl Into<String>) -> CommitError {
+pub(super) fn bad(reason: impl Into<String>) -> CommitError {
     CommitError::BadBatch(reason.into())
 }
 
@@ -107,6 +108,7 @@ pub(super) fn precedes_rows(effect: &Effect) -> bool {
         | Effect::Draft(_)
         | Effect::Mail(_)
         | Effect::Run(_)
+        | Effect::Job(_)
         | Effect::PutBlobPart { .. }
         | Effect::PutSnapshot(_) => false,
     }
@@ -238,6 +240,14 @@ impl<'b> Decider<'_, 'b> {
             Effect::Draft(effect) => self.add_draft_effect(effect),
             Effect::Mail(effect) => self.add_mail_effect(effect),
             Effect::Run(effect) => self.add_run_effect(effect),
+            Effect::Job(effect) => {
+                if let JobEffect::Start(job) = effect {
+                    self.agent(job.agent)?;
+                }
+                let write = decide_job(&self.facts.jobs, &mut self.changes.jobs, effect)?;
+                self.list.push(Write::Job(write));
+                Ok(())
+            }
             Effect::PutBlobPart { hash, part, bytes } => {
                 if bytes.len() > PART_BYTES {
                     return Err(bad(format!("a part of {} bytes of a blob", bytes.len())));
@@ -464,29 +474,33 @@ impl<'b> Decider<'_, 'b> {
                 if (*origin == MailOrigin::Agent) != from.is_some() {
                     return Err(bad("mail of an agent, and no other, has a sender"));
                 }
-                if self.agent(*to)?.status != Status::Running {
-                    return Err(CommitError::Dead(*to));
-                }
-                self.check_known(*from)?;
-                let facts = MailFacts {
-                    to: *to,
-                    is_queued: true,
-                };
-                let is_new = !self.facts.mail.contains_key(mail);
-                if !is_new || self.changes.mail.insert(*mail, facts).is_some() {
-                    return Err(bad("the mail was sent before"));
-                }
-                self.list.push(Write::Mail(MailWrite::Insert {
+                self.send(MailWrite::Insert {
                     mail: *mail,
                     to: *to,
                     origin: *origin,
                     from: *from,
                     about: *about,
+                    process: None,
                     text,
                     at: *at,
-                }));
-                Ok(())
+                })
             }
+            MailEffect::Notify {
+                mail,
+                to,
+                process,
+                text,
+                at,
+            } => self.send(MailWrite::Insert {
+                mail: *mail,
+                to: *to,
+                origin: MailOrigin::Process,
+                from: None,
+                about: MailTopic::Message,
+                process: Some(*process),
+                text,
+                at: *at,
+            }),
             MailEffect::Consume { mail, by } => {
                 let has_row = self.has_row(*by)?;
                 self.settle_mail(*mail, MailState::Delivered, Some(*by))?;
@@ -495,6 +509,26 @@ impl<'b> Decider<'_, 'b> {
             MailEffect::Withdraw { mail } => self.settle_mail(*mail, MailState::Withdrawn, None),
             MailEffect::Bounce { mail } => self.settle_mail(*mail, MailState::Bounced, None),
         }
+    }
+
+    /// Sends mail; refused if the receiver is not running, or it was sent before.
+    fn send(&mut self, write: MailWrite<'b>) -> Result<(), CommitError> {
+        if let MailWrite::Insert { mail, to, from, .. } = write {
+            if self.agent(to)?.status != Status::Running {
+                return Err(CommitError::Dead(to));
+            }
+            self.check_known(from)?;
+            let facts = MailFacts {
+                to,
+                is_queued: true,
+            };
+            let is_new = !self.facts.mail.contains_key(&mail);
+            if !is_new || self.changes.mail.insert(mail, facts).is_some() {
+                return Err(bad("the mail was sent before"));
+            }
+        }
+        self.list.push(Write::Mail(write));
+        Ok(())
     }
 
     fn settle_mail(

@@ -5,7 +5,8 @@ use ikigai_core::{AgentId, Epoch, Micros, NewRow, RowRef, SessionId};
 use super::facts::FactChanges;
 use crate::batch::{Committed, NewAgent};
 use crate::records::{
-    BlobHash, EffectClass, MailId, MailOrigin, MailState, MailTopic, RunId, Snapshot, Status,
+    BlobHash, EffectClass, JobRecord, MailId, MailOrigin, MailState, MailTopic, RunId, Snapshot,
+    Status,
 };
 
 /// Outcome of an accepted batch, to be executed in order.
@@ -41,6 +42,8 @@ pub enum Write<'b> {
     Mail(MailWrite<'b>),
     /// Writes the journal of tool runs.
     Run(RunWrite),
+    /// Writes the record of a background process.
+    Job(JobWrite<'b>),
     /// Inserts a part of a blob, unless that part exists.
     InsertBlobPart {
         hash: BlobHash,
@@ -106,6 +109,7 @@ pub enum MailWrite<'b> {
         origin: MailOrigin,
         from: Option<AgentId>,
         about: MailTopic,
+        process: Option<u64>,
         text: &'b str,
         at: Micros,
     },
@@ -132,4 +136,17 @@ pub enum RunWrite {
     },
     /// Ends an open run.
     End { run: RunId, ended: Micros },
+}
+
+/// A write to the records of background processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobWrite<'b> {
+    /// Inserts a running process.
+    Insert(&'b JobRecord),
+    /// Sets how many bytes of its output were read.
+    SetRead { job: RunId, bytes: u64 },
+    /// Removes its pattern.
+    DropPattern { job: RunId },
+    /// Ends a running process.
+    End { job: RunId, ended: Micros },
 }

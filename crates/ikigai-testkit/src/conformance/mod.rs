@@ -19,6 +19,7 @@
 //! A check is a function in one of the folder's modules and one line in `store_checks!`.
 
 mod agents;
+mod jobs;
 mod leases;
 mod mail;
 mod rows;
@@ -125,6 +126,11 @@ macro_rules! store_checks {
                 a_lease_that_is_held_is_kept
                 a_lease_given_back_is_free
                 things_are_made_before_rows
+            ;
+            jobs:
+                processes_are_listed_until_they_end
+                refused_processes_leave_no_record
+                notices_are_mail_about_a_process
             ;
             mail:
                 mail_is_delivered_once_bounced_or_withdrawn

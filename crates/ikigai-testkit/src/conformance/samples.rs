@@ -2,8 +2,9 @@
 
 use ikigai_core::data::{
     AgentKilledData, Amounts, AssistantData, Category, Cause, CommandData, ErrorData, ForkContext,
-    ForkData, ForkRole, InterruptedData, KilledBy, MarkData, RewindData, SummaryData, SystemData,
-    SystemOrigin, ToolCallData, ToolResultData, UsageData, UserData, UserOrigin, Via,
+    ForkData, ForkRole, InterruptedData, KilledBy, MarkData, ProcessData, ProcessState, RewindData,
+    SummaryData, SystemData, SystemOrigin, ToolCallData, ToolResultData, UsageData, UserData,
+    UserOrigin, Via,
 };
 use ikigai_core::{AgentId, Event, Kind, Micros, NewRow, RowRef, Seq, Settings};
 use ikigai_store::{Effect, MailEffect, MailId, MailOrigin, MailTopic};
@@ -205,6 +206,15 @@ fn one_of(kind: Kind, agent: AgentId) -> Event {
                 from: row(1),
                 to: row(3),
                 ..SummaryData::default()
+            },
+        },
+        Kind::Process => Event::Process {
+            command: "sleep 9".to_owned(),
+            data: ProcessData {
+                process: Some(1),
+                state: Some(ProcessState::Started),
+                call: row(2),
+                ..ProcessData::default()
             },
         },
     }

@@ -2,12 +2,12 @@
 
 use ikigai_core::{Micros, ProcessId, Row, StoredKind};
 use ikigai_store::transaction::{
-    AgentFacts, AgentWrite, DraftWrite, FactKeys, Facts, HeadWrite, LeaseHolder, MailFacts,
-    MailWrite, RunWrite, Write, decide,
+    AgentFacts, AgentWrite, DraftWrite, FactKeys, Facts, HeadWrite, JobWrite, LeaseHolder,
+    MailFacts, MailWrite, RunWrite, Write, decide,
 };
 use ikigai_store::{
-    Batch, CommitError, Committed, DraftRecord, MailRecord, MailState, RunRecord, SessionRecord,
-    Status,
+    Batch, CommitError, Committed, DraftRecord, JobRecord, MailRecord, MailState, RunId, RunRecord,
+    SessionRecord, Status,
 };
 
 use super::log::{AgentLog, AgentRow, MemoryLog};
@@ -72,6 +72,9 @@ fn read_facts(log: &MemoryLog, process: ProcessId, keys: &FactKeys) -> Facts {
     let runs = log.runs.iter().filter(|run| keys.runs.contains(&run.id));
     let runs = runs.map(|run| (run.id, run.ended.is_none()));
     facts.runs.extend(runs);
+    let jobs = log.jobs.iter().filter(|job| keys.jobs.contains(&job.id));
+    let jobs = jobs.map(|job| (job.id, job.ended.is_none()));
+    facts.jobs.extend(jobs);
     facts
 }
 
@@ -108,6 +111,7 @@ fn execute(log: &mut MemoryLog, process: ProcessId, write: Write<'_>) {
         Write::Draft(DraftWrite::Delete { agent }) => log.agent_mut(agent).record.draft = None,
         Write::Mail(write) => write_mail(log, write),
         Write::Run(write) => write_run(log, write),
+        Write::Job(write) => write_job(log, write),
         Write::InsertBlobPart { hash, part, bytes } => {
             let parts = log.blobs.entry(hash).or_default();
             parts.entry(part).or_insert_with(|| bytes.to_vec());
@@ -168,6 +172,7 @@ fn write_mail(log: &mut MemoryLog, write: MailWrite<'_>) {
             origin,
             from,
             about,
+            process,
             text,
             at,
         } => log.mail.push(MailRecord {
@@ -176,6 +181,7 @@ fn write_mail(log: &mut MemoryLog, write: MailWrite<'_>) {
             origin,
             from,
             about,
+            process,
             text: text.to_owned(),
             state: MailState::Queued,
             shown_by: None,
@@ -222,6 +228,19 @@ fn write_run(log: &mut MemoryLog, write: RunWrite) {
             }
         }
     }
+}
+
+fn write_job(log: &mut MemoryLog, write: JobWrite<'_>) {
+    let (job, change): (RunId, &dyn Fn(&mut JobRecord)) = match &write {
+        JobWrite::Insert(job) => return log.jobs.push((*job).clone()),
+        JobWrite::SetRead { job, bytes } => (*job, &|record| record.read_to = *bytes),
+        JobWrite::DropPattern { job } => (*job, &|record| record.pattern = None),
+        JobWrite::End { job, ended } => (*job, &|record| record.ended = Some(*ended)),
+    };
+    log.jobs
+        .iter_mut()
+        .filter(|record| record.id == job)
+        .for_each(change);
 }
 
 fn append_draft(record: &mut AgentRow, text: &str, at: Micros) {

@@ -7,8 +7,8 @@ use ikigai_core::{
 };
 use ikigai_store::blobs::join_parts;
 use ikigai_store::{
-    AgentRecord, BlobHash, DraftRecord, Head, MailRecord, NewAgent, ProcessRecord, RunRecord,
-    SessionRecord, Snapshot, Status,
+    AgentRecord, BlobHash, DraftRecord, Head, JobRecord, MailRecord, NewAgent, ProcessRecord,
+    RunRecord, SessionRecord, Snapshot, Status,
 };
 
 /// All that is stored.
@@ -23,6 +23,7 @@ pub(super) struct MemoryLog {
     pub(super) stored: Vec<RowRef>,
     pub(super) mail: Vec<MailRecord>,
     pub(super) runs: Vec<RunRecord>,
+    pub(super) jobs: Vec<JobRecord>,
     pub(super) blobs: HashMap<BlobHash, BTreeMap<u32, Vec<u8>>>,
 }
 
@@ -150,14 +151,14 @@ impl MemoryLog {
         }
     }
 
-    pub(super) fn usage(&self, span: Span, limit: usize) -> Vec<Row> {
+    pub(super) fn rows_of_kind(&self, span: Span, kind: &str, limit: usize) -> Vec<Row> {
         let all = self.page(PageQuery {
             span,
             direction: Direction::Backwards,
             limit: usize::MAX,
         });
-        let usage = all.into_iter().filter(|row| row.kind.name() == "usage");
-        usage.take(limit).collect()
+        let rows = all.into_iter().filter(|row| row.kind.name() == kind);
+        rows.take(limit).collect()
     }
 
     pub(super) fn count_messages(&self, spans: &[Span]) -> u64 {
@@ -187,6 +188,20 @@ impl MemoryLog {
             .collect();
         open.sort_by_key(|run| run.started);
         open
+    }
+
+    pub(super) fn open_jobs(&self, of: Option<AgentId>) -> Vec<JobRecord> {
+        let open = self.jobs.iter().filter(|job| job.ended.is_none());
+        let open = open.filter(|job| of.is_none_or(|agent| job.agent == agent));
+        open.cloned().collect()
+    }
+
+    pub(super) fn jobs(&self, agent: AgentId, limit: usize) -> Vec<JobRecord> {
+        let jobs = self.jobs.iter().filter(|job| job.agent == agent);
+        let mut jobs: Vec<JobRecord> = jobs.cloned().collect();
+        jobs.sort_by_key(|job| std::cmp::Reverse(job.number));
+        jobs.truncate(limit);
+        jobs
     }
 
     pub(super) fn blob(&self, hash: BlobHash) -> Option<Vec<u8>> {

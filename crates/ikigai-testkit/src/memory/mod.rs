@@ -12,8 +12,8 @@ use ikigai_core::{
     AgentId, ControlQuery, Micros, PageQuery, ProcessId, Row, RowRef, SessionId, Span, StoredKind,
 };
 use ikigai_store::{
-    AgentRecord, Batch, BlobHash, BoxFuture, CommitError, Committed, DraftRecord, Head, Log,
-    MailRecord, ProcessRecord, Pulse, ReadFuture, ReadLog, RunRecord, SearchPage, SearchQuery,
+    AgentRecord, Batch, BlobHash, BoxFuture, CommitError, Committed, DraftRecord, Head, JobRecord,
+    Log, MailRecord, ProcessRecord, Pulse, ReadFuture, ReadLog, RunRecord, SearchPage, SearchQuery,
     SessionRecord, Snapshot, StoreError, Watch,
 };
 use tokio::sync::watch;
@@ -159,7 +159,7 @@ impl ReadLog for MemoryStore {
     }
 
     fn usage(&self, span: Span, limit: usize) -> ReadFuture<'_, Vec<Row>> {
-        self.read(|log| log.usage(span, limit))
+        self.read(|log| log.rows_of_kind(span, "usage", limit))
     }
 
     fn count_messages(&self, spans: Vec<Span>) -> ReadFuture<'_, u64> {
@@ -209,6 +209,18 @@ impl ReadLog for MemoryStore {
 
     fn open_runs(&self, agent: AgentId) -> ReadFuture<'_, Vec<RunRecord>> {
         self.read(|log| log.open_runs(agent))
+    }
+
+    fn open_jobs(&self, of: Option<AgentId>) -> ReadFuture<'_, Vec<JobRecord>> {
+        self.read(|log| log.open_jobs(of))
+    }
+
+    fn jobs(&self, agent: AgentId, limit: usize) -> ReadFuture<'_, Vec<JobRecord>> {
+        self.read(|log| log.jobs(agent, limit))
+    }
+
+    fn process_rows(&self, span: Span, limit: usize) -> ReadFuture<'_, Vec<Row>> {
+        self.read(|log| log.rows_of_kind(span, "process", limit))
     }
 
     fn draft(&self, agent: AgentId) -> ReadFuture<'_, Option<DraftRecord>> {

@@ -186,6 +186,7 @@ impl Oracle {
             // A key of the wrong type counts as absent.
             let user: UserData = data::read(row.data.as_deref());
             let is_own = user.origin != Some(UserOrigin::Mail)
+                && user.origin != Some(UserOrigin::Notice)
                 && user.from.is_none()
                 && user.shell.is_none()
                 && user.merge.is_none();

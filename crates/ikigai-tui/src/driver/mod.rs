@@ -523,7 +523,8 @@ fn moves_window(update: &UiEvent) -> bool {
             | Kind::AgentKilled
             | Kind::Usage
             | Kind::Interrupted
-            | Kind::Error,
+            | Kind::Error
+            | Kind::Process,
         )
         | None => false,
     }

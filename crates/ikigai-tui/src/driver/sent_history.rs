@@ -60,6 +60,7 @@ fn typed(row: &Row) -> Option<String> {
         | Kind::Usage
         | Kind::Interrupted
         | Kind::Error
-        | Kind::Summary => None,
+        | Kind::Summary
+        | Kind::Process => None,
     }
 }

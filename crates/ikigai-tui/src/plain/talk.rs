@@ -421,7 +421,8 @@ impl Talk {
                 | Kind::Usage
                 | Kind::Interrupted
                 | Kind::Error
-                | Kind::Summary,
+                | Kind::Summary
+                | Kind::Process,
             )
             | None => self.add_row(row),
         }

@@ -13,7 +13,7 @@ mod tests;
 mod tools;
 
 use ikigai_core::data::{Category, Cause, Merge, RewindData, Via};
-use ikigai_core::render::{Names, Said, Shown, forked};
+use ikigai_core::render::{Names, Said, Shown, forked, process_ended};
 use ikigai_core::{AgentId, RowRef};
 
 pub use diff::diff;
@@ -180,6 +180,10 @@ pub fn block(shown: &Shown, fold: FoldState, manner: &RenderContext<'_>) -> Rend
         Shown::Summary {
             range, text, undo, ..
         } => summary(*range, text.as_deref(), *undo, fold, manner),
+        Shown::ProcessEnded { command, data } => {
+            let line = format!("{}: {command}", process_ended(data));
+            signed(Sign::Process, Tone::Agent, &line, Tone::Text, fold, manner)
+        }
         Shown::Warning(text) => {
             signed(Sign::Warning, Tone::Warning, text, Tone::Text, fold, manner)
         }
@@ -246,6 +250,7 @@ fn user(
 ) -> RenderedBlock {
     let more = told.map_or_else(FoldedPart::default, FoldedPart::of);
     let mut block = match said {
+        Said::Notice(_) => signed(Sign::Process, Tone::Agent, text, Tone::Text, fold, manner),
         Said::Typed | Said::Fork => signed(Sign::User, Tone::User, text, Tone::User, fold, manner),
         Said::Mail(from) => {
             let sign = Sign::Mail.text(Symbols::Utf8);
@@ -263,7 +268,7 @@ fn user(
         }
     };
     // Text that the model received in addition to the typed one: files, or a child's work.
-    if let (Some(told), false) = (told, matches!(said, Said::Mail(_))) {
+    if let (Some(told), false) = (told, matches!(said, Said::Mail(_) | Said::Notice(_))) {
         match fold {
             FoldState::Folded => block.folded = block.folded.max(Some(more.lines.max(1))),
             FoldState::Open => {

@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ikigai_core::data::{self, CommandData, ForkData, ForkRole, SummaryData};
+use ikigai_core::data::{
+    self, CommandData, ForkData, ForkRole, ProcessData, ProcessState, SummaryData, UserData,
+    UserOrigin,
+};
 use ikigai_core::view::Entry;
 use ikigai_core::{AgentState, Kind, Row, RowRef, View};
 use ikigai_engine::{Agent, TurnFigures};
@@ -221,9 +224,14 @@ fn is_drawn(entry: &Entry) -> bool {
             let summary: SummaryData = data::read(data);
             entry.row.content.is_some() || summary.elide.is_some() || summary.cut == Some(true)
         }
+        // The call that starts a process, and the row of its end, are drawn.
+        Some(Kind::Process) => data::read::<ProcessData>(data).state == Some(ProcessState::Ended),
+        Some(Kind::User) => {
+            let user: UserData = data::read(data);
+            user.origin != Some(UserOrigin::Notice) || user.typed.as_deref() != Some("")
+        }
         Some(
             Kind::System
-            | Kind::User
             | Kind::Assistant
             | Kind::ToolCall
             | Kind::ToolResult

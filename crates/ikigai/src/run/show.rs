@@ -156,7 +156,8 @@ impl RunView {
                 | Kind::Usage
                 | Kind::Interrupted
                 | Kind::Error
-                | Kind::Summary,
+                | Kind::Summary
+                | Kind::Process,
             )
             | None => {}
         }

@@ -348,7 +348,7 @@ fn is_wait(found: &[Row], call: RowRef) -> bool {
 
 fn is_unfinished(found: &[Row]) -> bool {
     let tells = |row: &&Row| match row.kind.read_as() {
-        Some(Kind::Usage | Kind::Summary) => false,
+        Some(Kind::Usage | Kind::Summary | Kind::Process) => false,
         Some(Kind::Command) => data::read::<CommandData>(row.data.as_deref()).resume == Some(true),
         _ => true,
     };

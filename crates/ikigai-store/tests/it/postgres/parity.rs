@@ -6,8 +6,9 @@ use ikigai_core::{
     AgentId, ControlQuery, Direction, Epoch, Kind, Micros, NewRow, PageQuery, RowRef, Seq, Span,
 };
 use ikigai_store::{
-    AgentEffect, Batch, DraftEffect, Effect, EffectClass, HeadClaim, LeaseClaim, LeaseEffect, Log,
-    MailEffect, MailId, MailOrigin, MailTopic, NewAgent, RunEffect, RunId, Snapshot, Status, blobs,
+    AgentEffect, Batch, DraftEffect, Effect, EffectClass, HeadClaim, JobEffect, JobRecord,
+    LeaseClaim, LeaseEffect, Log, MailEffect, MailId, MailOrigin, MailTopic, NewAgent, RunEffect,
+    RunId, Snapshot, Status, blobs,
 };
 use ikigai_testkit::block_on;
 use ikigai_testkit::postgres::Database;
@@ -136,12 +137,37 @@ impl Played {
         Epoch(epoch.0 + u64::from(dice.below(10) == 0))
     }
 
+    fn job_effect(&self, dice: &mut Dice, agent: AgentId, job: RunId) -> Effect {
+        let at = Micros(self.time);
+        let start = JobRecord {
+            id: job,
+            agent,
+            number: u64::try_from(at.0).unwrap(),
+            command: format!("job {at:?}"),
+            started: at,
+            deadline: Micros(at.0 + 5),
+            host: "h".to_owned(),
+            directory: "/d".to_owned(),
+            pattern: (dice.below(2) == 0).then(|| "p".to_owned()),
+            read_to: dice.below(9),
+            ended: None,
+        };
+        let effects = [
+            JobEffect::Start(start.clone()),
+            JobEffect::Start(start),
+            JobEffect::Read { job, bytes: 7 },
+            JobEffect::DropPattern { job },
+            JobEffect::End { job, ended: at },
+        ];
+        Effect::Job(effects[index(dice, 5)].clone())
+    }
+
     fn effect(&self, dice: &mut Dice) -> Effect {
         let who = agent(dice.below(AGENTS));
         let mail = MailId(u128::from(dice.below(THINGS)));
         let run = RunId(u128::from(dice.below(THINGS)));
         let at = Micros(self.time);
-        match dice.below(18) {
+        match dice.below(21) {
             0 => Effect::MakeSession {
                 session: session(dice.below(SESSIONS)),
                 name: "work".to_owned(),
@@ -208,6 +234,14 @@ impl Played {
                 deadline: Micros(at.0 + 5),
             }),
             16 => Effect::Run(RunEffect::End { run, ended: at }),
+            17 | 18 => self.job_effect(dice, who, run),
+            19 => Effect::Mail(MailEffect::Notify {
+                mail,
+                to: who,
+                process: dice.below(4),
+                text: format!("notice {at:?}"),
+                at,
+            }),
             _ if dice.below(2) == 0 => Effect::PutSnapshot(Snapshot {
                 upto: self.row_ref(dice),
                 folded: format!("{{\"at\":{}}}", at.0),
@@ -255,6 +289,9 @@ fn read_everything(store: &Arc<dyn Log>) -> Vec<String> {
             store.mail(agent),
             store.queued_mail(agent),
             store.open_runs(agent),
+            store.open_jobs(Some(agent)),
+            store.jobs(agent, 2),
+            store.process_rows(whole, 3),
             store.draft(agent),
             store.usage(whole, 3),
             store.restore_point(agent, 5),
