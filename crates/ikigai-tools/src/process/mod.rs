@@ -8,6 +8,7 @@ mod family;
 #[path = "family_elsewhere.rs"]
 mod family;
 mod git_status;
+pub mod keeper;
 mod reading_git;
 mod spawn;
 mod streams;
@@ -47,7 +48,7 @@ pub const GRACE: Duration = Duration::from_millis(250);
 const LINGER: Duration = Duration::from_millis(200);
 
 /// Interval between reaping orphans of a running process.
-const REAPING: Duration = Duration::from_secs(1);
+pub(crate) const REAPING: Duration = Duration::from_secs(1);
 
 /// Process to run.
 #[derive(Clone, Debug)]
@@ -195,8 +196,7 @@ pub async fn run_with(
             0
         }
     };
-    running.is_over = true;
-    let remark = running.finish_guard().await;
+    let warning = running.conclude().await;
 
     let (output, errors) = streams.finish();
     Ok(Ended {
@@ -204,7 +204,7 @@ pub async fn run_with(
         output: output.into_body(),
         errors: errors.into_body(),
         left_behind,
-        warning: join_warnings(running.warning.take(), remark),
+        warning,
     })
 }
 
@@ -268,6 +268,22 @@ pub fn shell() -> &'static str {
     }
 }
 
+/// Our ends of the pipes of a started process.
+struct Pipes {
+    input: Option<Sender>,
+    output: Receiver,
+    errors: Option<Receiver>,
+}
+
+/// Pipes of a process whose data is moved while ikigai waits for something else.
+trait OutputPump {
+    /// Returns true if an output pipe is open.
+    fn is_open(&self) -> bool;
+
+    /// Moves the next available data. Waits for ever if everything is closed. Safe to cancel.
+    async fn pump(&mut self);
+}
+
 /// Running process with all its descendants.
 struct Running {
     child: Child,
@@ -281,8 +297,17 @@ struct Running {
 }
 
 impl Running {
-    /// Starts a process. Blocks.
-    fn start(job: Job, listeners: OutputListeners) -> io::Result<(Self, Streams)> {
+    /// Starts a process whose output is collected. Blocks.
+    fn start(mut job: Job, listeners: OutputListeners) -> io::Result<(Self, Streams)> {
+        let (input, most_bytes) = (job.input.take(), job.most_bytes);
+        let (running, pipes) = Self::launch(job, input.is_some())?;
+        let input = pipes.input.zip(input);
+        let streams = Streams::new(input, pipes.output, pipes.errors, most_bytes, listeners);
+        Ok((running, streams))
+    }
+
+    /// Starts a process; `has_input` gives it a pipe as standard input. Blocks.
+    fn launch(job: Job, has_input: bool) -> io::Result<(Self, Pipes)> {
         let program = Path::new(&job.program);
         let mut guard = guard_of(&job.confinement);
         let read_only = guard.as_ref().map_or(&[][..], RepositoryGuard::mountable);
@@ -312,15 +337,19 @@ impl Running {
             }
         };
         command.stdout(output_end);
-        let input = if let Some(bytes) = job.input {
+        let input = if has_input {
             let (input_end, input) = io::pipe()?;
             command.stdin(input_end);
-            Some((sender(input)?, bytes))
+            Some(sender(input)?)
         } else {
             command.stdin(Stdio::null());
             None
         };
-        let streams = Streams::new(input, receiver(output)?, errors, job.most_bytes, listeners);
+        let pipes = Pipes {
+            input,
+            output: receiver(output)?,
+            errors,
+        };
         let listener = jail.as_mut().map(Jail::supervised).transpose()?;
         let child = spawn::spawn(&mut command, &mark, jail)?;
         let listener = listener.and_then(ListenerReceiver::receive);
@@ -344,7 +373,7 @@ impl Running {
             has_namespaces,
             is_over: false,
         };
-        Ok((running, streams))
+        Ok((running, pipes))
     }
 
     /// Waits until the main process ends or has to be ended.
@@ -361,20 +390,28 @@ impl Running {
                 biased;
                 () = stop.cancelled() => return Ok(Cause::Stopped),
                 () = tokio::time::sleep_until(deadline) => return Ok(Cause::Deadline),
-                status = self.child.wait() => {
-                    let status = status?;
-                    self.main = None;
-                    return Ok(Cause::Exited(status));
-                }
-                _ = reaping.tick() => family::reap(&self.mark, self.main),
+                status = self.wait_main() => return Ok(Cause::Exited(status?)),
+                _ = reaping.tick() => self.reap(),
                 () = streams.pump() => {}
             }
         }
     }
 
+    /// Waits for the end of the main process. Safe to cancel.
+    async fn wait_main(&mut self) -> io::Result<ExitStatus> {
+        let status = self.child.wait().await?;
+        self.main = None;
+        Ok(status)
+    }
+
+    /// Reaps orphans of the run that have ended.
+    fn reap(&self) {
+        family::reap(&self.mark, self.main);
+    }
+
     /// Ends processes that outlive the main process, after a short grace period. Returns their
     /// number.
-    async fn end_what_is_left(&self, streams: &mut Streams) -> usize {
+    async fn end_what_is_left(&self, streams: &mut impl OutputPump) -> usize {
         let until = Instant::now() + LINGER;
         while streams.is_open() {
             tokio::select! {
@@ -409,12 +446,20 @@ impl Running {
     }
 
     /// Ends the main process and all its descendants.
-    async fn end_everything(&mut self, streams: &mut Streams) {
+    async fn end_everything(&mut self, streams: &mut impl OutputPump) -> Option<ExitStatus> {
         let (mark, main) = (self.mark.clone(), self.main);
         read_while(streams, move || family::end(&mark, main, GRACE)).await;
         // It is dead, so this does not wait.
-        let _ = self.child.wait().await;
+        let status = self.child.wait().await;
         self.main = None;
+        status.ok()
+    }
+
+    /// Finishes once no process is left; returns the remark about the run.
+    async fn conclude(&mut self) -> Option<String> {
+        self.is_over = true;
+        let remark = self.finish_guard().await;
+        join_warnings(self.warning.take(), remark)
     }
 }
 
@@ -456,7 +501,10 @@ fn join_warnings(first: Option<String>, second: Option<String>) -> Option<String
 }
 
 /// Runs blocking work while reading the pipes, so that no process waits for them.
-async fn read_while(streams: &mut Streams, work: impl FnOnce() -> usize + Send + 'static) -> usize {
+async fn read_while(
+    streams: &mut impl OutputPump,
+    work: impl FnOnce() -> usize + Send + 'static,
+) -> usize {
     let mut work = tokio::task::spawn_blocking(work);
     loop {
         tokio::select! {

@@ -4,9 +4,9 @@ use std::io;
 
 use tokio::net::unix::pipe::{Receiver, Sender};
 
-use super::OutputListeners;
 use super::ticker::Ticker;
 use super::unseen_lines::UnseenLines;
+use super::{OutputListeners, OutputPump};
 use crate::output::Collector;
 
 /// Size of one read: the default capacity of a pipe.
@@ -65,13 +65,46 @@ impl Streams {
         }
     }
 
-    /// Returns true if an output pipe is open.
-    pub(crate) fn is_open(&self) -> bool {
+    /// Drains the pipes without waiting for more, and returns everything.
+    pub(crate) fn finish(mut self) -> (Collector, Collector) {
+        for _ in 0..MOST_LAST_CHUNKS {
+            let more_output = self.output.read().is_some();
+            let more_errors = self.errors.read().is_some();
+            if !more_output && !more_errors {
+                break;
+            }
+        }
+        (self.output.kept, self.errors.kept)
+    }
+
+    fn show_unseen(&mut self) {
+        if let Some(text) = self.unseen.take() {
+            (self.listeners.output)(&text);
+        }
+    }
+
+    fn write(&mut self) {
+        let Some((pipe, bytes, written)) = &mut self.input else {
+            return;
+        };
+        match pipe.try_write(bytes.get(*written..).unwrap_or_default()) {
+            Ok(more) => *written += more,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+            // The child closed its input; that is not an error.
+            Err(_) => *written = bytes.len(),
+        }
+        if *written >= bytes.len() {
+            self.input = None;
+        }
+    }
+}
+
+impl OutputPump for Streams {
+    fn is_open(&self) -> bool {
         self.output.pipe.is_some() || self.errors.pipe.is_some()
     }
 
-    /// Moves the next available data. Waits for ever if everything is closed. Safe to cancel.
-    pub(crate) async fn pump(&mut self) {
+    async fn pump(&mut self) {
         tokio::select! {
             () = ready_to_write(self.input.as_ref()) => self.write(),
             () = self.output.ready() => {
@@ -104,39 +137,6 @@ impl Streams {
                 self.ticker.tell(|| newest.kept.newest_line());
                 self.show_unseen();
             }
-        }
-    }
-
-    /// Drains the pipes without waiting for more, and returns everything.
-    pub(crate) fn finish(mut self) -> (Collector, Collector) {
-        for _ in 0..MOST_LAST_CHUNKS {
-            let more_output = self.output.read().is_some();
-            let more_errors = self.errors.read().is_some();
-            if !more_output && !more_errors {
-                break;
-            }
-        }
-        (self.output.kept, self.errors.kept)
-    }
-
-    fn show_unseen(&mut self) {
-        if let Some(text) = self.unseen.take() {
-            (self.listeners.output)(&text);
-        }
-    }
-
-    fn write(&mut self) {
-        let Some((pipe, bytes, written)) = &mut self.input else {
-            return;
-        };
-        match pipe.try_write(bytes.get(*written..).unwrap_or_default()) {
-            Ok(more) => *written += more,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-            // The child closed its input; that is not an error.
-            Err(_) => *written = bytes.len(),
-        }
-        if *written >= bytes.len() {
-            self.input = None;
         }
     }
 }

@@ -11,6 +11,7 @@ mod editing;
 mod external;
 mod files;
 mod finding;
+mod keeper;
 mod loopback;
 mod other_processes;
 mod permissions_page;

@@ -1,0 +1,25 @@
+//! File with the end of a kept process.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::protocol::ProcessEnd;
+
+const NAME: &str = "exit";
+const PARTIAL: &str = "exit.partial";
+
+/// Writes the end of a process; the file appears whole or not at all. Blocks.
+pub(super) fn write(directory: &Path, end: &ProcessEnd) -> io::Result<()> {
+    let partial = directory.join(PARTIAL);
+    let mut file = File::create(&partial)?;
+    file.write_all(&serde_json::to_vec(end)?)?;
+    file.sync_all()?;
+    fs::rename(partial, directory.join(NAME))
+}
+
+/// Reads the end of a process; none if its keeper has not written it. Blocks.
+pub(super) fn read(directory: &Path) -> Option<ProcessEnd> {
+    let text = fs::read(directory.join(NAME)).ok()?;
+    serde_json::from_slice(&text).ok()
+}

@@ -1,0 +1,176 @@
+//! Description of a process that a keeper runs, as it is sent to the keeper.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Confinement;
+use crate::process::{Errors, Job};
+
+/// Process that a keeper is to run.
+#[derive(Clone, Debug)]
+pub struct KeptJob {
+    /// Executable: a path, or a name to look up in `PATH`.
+    pub program: OsString,
+    /// Command-line arguments.
+    pub arguments: Vec<OsString>,
+    /// Working directory.
+    pub workdir: PathBuf,
+    /// All environment variables except for the cookie and the directory for temporary files.
+    pub variables: Vec<(OsString, OsString)>,
+    /// Time after which the process is stopped.
+    pub time_limit: Duration,
+    /// Cookie of the run.
+    pub cookie: String,
+    /// Restrictions of the process.
+    pub confinement: Confinement,
+    /// True if it gets a private directory for temporary files.
+    pub has_temporary: bool,
+}
+
+/// A [`KeptJob`] as JSON.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct KeeperJob {
+    directory: RawText,
+    program: RawText,
+    arguments: Vec<RawText>,
+    workdir: RawText,
+    variables: Vec<(RawText, RawText)>,
+    milliseconds: u64,
+    cookie: String,
+    confinement: Option<KeeperConfinement>,
+    has_temporary: bool,
+}
+
+/// A [`Confinement::Sandbox`] as JSON.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct KeeperConfinement {
+    write: Vec<RawText>,
+    network: bool,
+    loopback_ports: Vec<u16>,
+    hidden: Vec<RawText>,
+    guarded: Option<RawText>,
+}
+
+/// Text of the system: a string, or bytes if it is not UTF-8.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum RawText {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl From<OsString> for RawText {
+    fn from(text: OsString) -> Self {
+        match text.into_string() {
+            Ok(text) => Self::Text(text),
+            Err(text) => Self::Bytes(text.as_bytes().to_vec()),
+        }
+    }
+}
+
+impl From<&Path> for RawText {
+    fn from(path: &Path) -> Self {
+        path.as_os_str().to_owned().into()
+    }
+}
+
+impl From<RawText> for OsString {
+    fn from(text: RawText) -> Self {
+        match text {
+            RawText::Text(text) => text.into(),
+            RawText::Bytes(bytes) => Self::from_vec(bytes),
+        }
+    }
+}
+
+impl From<RawText> for PathBuf {
+    fn from(text: RawText) -> Self {
+        Self::from(OsString::from(text))
+    }
+}
+
+impl KeeperJob {
+    /// Describes a process whose keeper uses `directory`.
+    pub(super) fn new(job: KeptJob, directory: &Path) -> Self {
+        let paths = |paths: &[PathBuf]| paths.iter().map(|path| path.as_path().into()).collect();
+        let confinement = match job.confinement {
+            Confinement::None => None,
+            Confinement::Sandbox {
+                write,
+                network,
+                loopback_ports,
+                hidden,
+                guarded,
+            } => Some(KeeperConfinement {
+                write: paths(&write),
+                network,
+                loopback_ports: loopback_ports.to_vec(),
+                hidden: paths(&hidden),
+                guarded: guarded.map(|path| path.as_path().into()),
+            }),
+        };
+        let variables = job.variables.into_iter();
+        Self {
+            directory: directory.into(),
+            program: job.program.into(),
+            arguments: job.arguments.into_iter().map(RawText::from).collect(),
+            workdir: job.workdir.as_path().into(),
+            variables: variables
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+            milliseconds: u64::try_from(job.time_limit.as_millis()).unwrap_or(u64::MAX),
+            cookie: job.cookie,
+            confinement,
+            has_temporary: job.has_temporary,
+        }
+    }
+
+    /// Returns the directory of the process.
+    pub(super) fn directory(&self) -> PathBuf {
+        self.directory.clone().into()
+    }
+
+    /// Returns true if the process gets a private directory for temporary files.
+    pub(super) fn has_temporary(&self) -> bool {
+        self.has_temporary
+    }
+
+    /// Returns the process to run; `temporary` becomes its `TMPDIR`.
+    pub(super) fn into_job(self, temporary: Option<&Path>) -> Job {
+        let paths = |paths: Vec<RawText>| paths.into_iter().map(PathBuf::from).collect::<Vec<_>>();
+        let confinement = match self.confinement {
+            None => Confinement::None,
+            Some(sandbox) => Confinement::Sandbox {
+                write: paths(sandbox.write),
+                network: sandbox.network,
+                loopback_ports: sandbox.loopback_ports.into(),
+                hidden: paths(sandbox.hidden).into(),
+                guarded: sandbox.guarded.map(PathBuf::from),
+            },
+        };
+        let variables = self.variables.into_iter();
+        let mut variables: Vec<(OsString, OsString)> = variables
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect();
+        if let Some(path) = temporary {
+            variables.retain(|(name, _)| name != "TMPDIR");
+            variables.push(("TMPDIR".into(), path.into()));
+        }
+        Job {
+            program: self.program.into(),
+            arguments: self.arguments.into_iter().map(OsString::from).collect(),
+            workdir: self.workdir.into(),
+            variables,
+            input: None,
+            errors: Errors::Together,
+            most_bytes: 0,
+            deadline: Duration::from_millis(self.milliseconds),
+            cookie: self.cookie,
+            confinement,
+        }
+    }
+}
