@@ -87,7 +87,7 @@ pub struct PreparedRequest {
 impl fmt::Debug for PreparedRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A URL may contain a password, and a body is the user's conversation.
-        f.debug_struct("Call")
+        f.debug_struct("PreparedRequest")
             .field("server", &words::server(&self.url))
             .field("body_bytes", &self.body.len())
             .field("dialect", &self.dialect.name())

@@ -80,7 +80,7 @@ fn a_call_shows_neither_key_nor_password_nor_body() {
 
     assert_eq!(
         shown,
-        r#"Call { server: "example.org:8443", body_bytes: 17, dialect: "mute", .. }"#
+        r#"PreparedRequest { server: "example.org:8443", body_bytes: 17, dialect: "mute", .. }"#
     );
 }
 

@@ -348,7 +348,6 @@ impl<'b> Decider<'_, 'b> {
         Ok(())
     }
 
-    ///
     /// Sets the status; stopping an agent bounces its queued mail.
     ///
     /// The sender cannot know of the kill.
