@@ -18,14 +18,18 @@ const EXIT_MARGIN: Duration = Duration::from_millis(100);
 
 /// Starts the background process and waits until it has the agents.
 ///
-/// It uses the same store. The wait is limited by the time for leaving.
-pub(crate) fn hand_over(store: &StoreLocation, agents: &[AgentId]) -> Result<()> {
+/// It uses the same store, and the sandbox only if this process does. The wait is limited by the
+/// time for leaving.
+pub(crate) fn hand_over(store: &StoreLocation, no_sandbox: bool, agents: &[AgentId]) -> Result<()> {
     let Some(first) = agents.first() else {
         return Ok(());
     };
     let program = std::env::current_exe().context("cannot find the program file")?;
     let mut command = Command::new(program);
     command.args(["--headless", "--until-idle"]);
+    if no_sandbox {
+        command.arg("--no-sandbox");
+    }
     store.tell(&mut command);
     command.args(["--agent", &first.to_string()]);
     for agent in agents {

@@ -96,7 +96,7 @@ fn show(
     }));
     let ScreenExit { farewell, handed } = left?;
     drop(program);
-    background::hand_over(&store, &handed)
+    background::hand_over(&store, order.no_sandbox, &handed)
         .context("cannot continue in the background; the agents are paused")?;
     let Farewell { answer, line } = farewell;
     if !answer.is_empty() {

@@ -51,6 +51,26 @@ fn agents_are_left_working_and_the_next_screen_takes_them_back() {
 }
 
 #[test]
+fn agents_without_the_sandbox_stay_without_it_in_the_background() {
+    let newcomer = Newcomer::new();
+    let mut terminal =
+        newcomer.in_terminal(PROGRAM, &["--no-sandbox", "count slowly to 60"], 100, 30);
+    terminal.wait_for_text("1 2 3");
+    terminal.send("\x04");
+    terminal.wait_for_text("b quit, keep it running");
+    terminal.send("b");
+    terminal.wait_end();
+
+    ctl(&newcomer, &["submit", "/sandbox"]);
+    let where_to = mode(&newcomer);
+    ctl(&newcomer, &["wait_idle", "60000"]);
+    let log = newcomer.ikigai(&["log"]).out;
+
+    assert_eq!(where_to, "background");
+    assert!(log.contains("Sandbox: off"), "{log}");
+}
+
+#[test]
 fn a_lost_terminal_leaves_agents_working_or_pauses_them() {
     let newcomer = Newcomer::new();
     let mut terminal = newcomer.in_terminal(PROGRAM, &["count slowly to 20"], 100, 30);
