@@ -1,5 +1,6 @@
 //! Typed lines of the plain front end: pending messages are reported, saved and stored later.
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use tokio::sync::oneshot;
 
 use super::Plain;
 use super::talk::NOT_STORED_CHARS;
-use crate::drafts::{DraftFiles, DraftJob, DraftReport, DraftWriter};
+use crate::drafts::{DraftFiles, DraftJob, DraftReport, DraftWriter, PendingMessage};
 use crate::driver::LoadResult;
 use crate::outbox::OutboxAction;
 use crate::text::{beginning, clean_line};
@@ -127,13 +128,31 @@ impl<W: Write> Plain<W> {
                 }
             }
             LoadResult::Kept(DraftReport::Pending(pending)) => {
-                for message in &pending {
-                    let text = clean_line(message.submission.line());
+                let messages = pending.iter().map(|pending| &pending.submission);
+                for message in messages.filter(|message| message.input.is_message()) {
+                    let text = clean_line(message.line());
                     self.talk.add(&format!("from the last run: {text}"));
                 }
-                self.outbox.restore(pending, Instant::now());
+                let commands = self.outbox.restore(pending, Instant::now());
+                self.keep_as_drafts(&commands);
             }
             _ => {}
+        }
+    }
+
+    /// Shows command lines of a former process, and saves them for the input of the next screen.
+    fn keep_as_drafts(&mut self, commands: &[PendingMessage]) {
+        let mut drafts = HashMap::<AgentId, Vec<&str>>::new();
+        for PendingMessage { agent, submission } in commands {
+            let text = clean_line(submission.line());
+            let told = format!("not run, from the last run: {text} (type it again to run it)");
+            self.talk.add(&told);
+            drafts.entry(*agent).or_default().push(submission.line());
+        }
+        for (agent, lines) in drafts {
+            if let Some(writer) = &self.drafts {
+                writer.queue(DraftJob::SaveDraft(agent, lines.join("\n")));
+            }
         }
     }
 

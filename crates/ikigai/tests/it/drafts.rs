@@ -99,6 +99,35 @@ fn a_message_sent_while_the_store_is_away_is_stored_once_after_a_kill() {
 }
 
 #[test]
+fn a_command_of_a_dead_screen_is_shown_by_plain_mode_and_kept_for_the_next_screen() {
+    let newcomer = Newcomer::with_file();
+    let mut pty = screen(&newcomer);
+    pty.send("first\r");
+    pty.wait_for_text("●");
+    pty.wait_for("the end of the turn", |screen| {
+        !screen.contents().contains('◐')
+    });
+    let lock = Connection::open(newcomer.database()).unwrap();
+    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+    pty.send("/mark here\r");
+    wait_until("the pending file", || {
+        !kept(&newcomer, "pending").is_empty()
+    });
+    pty.signal(Signal::KILL);
+    pty.wait_end();
+    lock.execute_batch("ROLLBACK").unwrap();
+
+    let mut plain = newcomer.in_terminal(PROGRAM, &["--plain"], 100, 30);
+    plain.wait_for_text("not run, from the last run: /mark here (type it again to run it)");
+    plain.send("\x04");
+    plain.wait_end();
+    let mut pty = screen(&newcomer);
+
+    pty.wait_for_text("❯ /mark here");
+    assert!(kept(&newcomer, "pending").is_empty());
+}
+
+#[test]
 fn a_submission_over_the_socket_is_ok_if_stored_and_else_pending_and_stored_once() {
     let newcomer = Newcomer::with_file();
     let program = start(&newcomer, &[]);
