@@ -44,6 +44,14 @@ data_type! {
         usd: serde_json::Number,
         /// Cap in tokens.
         tokens: u64,
+        /// Most running agents, this one included.
+        agents: u64,
+        /// Time from `since` on, in seconds.
+        seconds: u64,
+        /// Time at which it was set, in microseconds; written with `seconds`.
+        since: i64,
+        /// True if it covers this agent without its descendants.
+        own: bool,
     }
 }
 words! {
@@ -110,7 +118,7 @@ data_type! {
         rules: Vec<Rule>,
         /// Size of the window in tokens.
         budget_tokens: u64,
-        /// Spending cap of the agent and its descendants.
+        /// Spending cap of the agent, with its descendants unless it says otherwise.
         spend: Spend,
     }
 }

@@ -90,6 +90,14 @@ impl SummaryChunks {
         }
     }
 
+    /// Estimates the tokens of all chunks.
+    pub fn tokens(&self) -> u64 {
+        self.pieces
+            .iter()
+            .map(|piece| estimate_tokens(piece) + 1)
+            .sum()
+    }
+
     /// Returns the request for a summary of the next chunk; none after the last one.
     ///
     /// `earlier` is the summary of the chunks before. A request is larger than the room only if

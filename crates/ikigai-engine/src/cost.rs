@@ -1,4 +1,4 @@
-//! Cost of agents, and spending caps.
+//! Cost of agents.
 //!
 //! Each `usage` row holds the cost of one response and the sum over its agent's own rows. So the
 //! newest such row of each agent gives its cost; only costs by model or day need all of them.
@@ -6,12 +6,11 @@
 use std::collections::{BTreeMap, HashMap};
 
 use ikigai_core::data::{self, Amounts, UsageData};
-use ikigai_core::settings::Spend;
 use ikigai_core::{AgentId, Row, Seq, Span};
-use ikigai_store::{Agent, AgentRecord, ReadLog, StoreError};
+use ikigai_store::{AgentRecord, ReadLog, StoreError};
 
 use crate::family_tree::FamilyTree;
-use crate::{EngineError, EngineReader, figures};
+use crate::{EngineError, EngineReader};
 
 /// `usage` rows per query, which bounds the time that other readers wait.
 const PAGE_ROWS: usize = 1024;
@@ -49,21 +48,6 @@ pub struct Share {
     pub responses: u64,
     /// Their cost.
     pub amounts: Amounts,
-}
-
-/// Spending cap of an agent and its descendants, with their spending.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cap {
-    /// Agent with the cap.
-    pub agent: AgentId,
-    /// Its name.
-    pub name: String,
-    /// Limit in billionths of a dollar.
-    pub nano_usd: Option<u64>,
-    /// Limit in tokens.
-    pub tokens: Option<u64>,
-    /// Amount spent.
-    pub spent: Amounts,
 }
 
 impl EngineReader {
@@ -143,7 +127,10 @@ impl EngineReader {
 }
 
 /// Returns the total cost of some agents.
-async fn spent(store: &dyn ReadLog, agents: Vec<AgentId>) -> Result<Amounts, StoreError> {
+pub(crate) async fn spent(
+    store: &dyn ReadLog,
+    agents: Vec<AgentId>,
+) -> Result<Amounts, StoreError> {
     let newest = store.newest_usage(agents).await?;
     Ok(newest
         .iter()
@@ -202,109 +189,4 @@ fn in_order(agents: Vec<AgentRecord>) -> Vec<Cost> {
         };
         roots = below.remove(&lost);
     }
-}
-
-impl Cap {
-    fn of(agent: &Agent, spend: &Spend) -> Self {
-        let settings = agent.state.settings();
-        Self {
-            agent: agent.state.agent(),
-            name: settings.name.clone().unwrap_or_default(),
-            nano_usd: spend.usd.as_ref().and_then(nano_of),
-            tokens: spend.tokens,
-            spent: Amounts::default(),
-        }
-    }
-
-    /// Returns true if the cap is used up.
-    pub fn is_used_up(&self) -> bool {
-        let money = self.spent.cost_nano_usd.unwrap_or(0);
-        self.nano_usd.is_some_and(|most| money >= most)
-            || self.tokens.is_some_and(|most| self.spent.tokens() >= most)
-    }
-
-    /// Returns the spent part of the cap: `$0.41 of $5.00`.
-    pub fn used(&self) -> String {
-        let money = self.nano_usd.map(|most| {
-            let spent = self.spent.cost_nano_usd.unwrap_or(0);
-            format!("{} of {}", figures::dollars(spent), figures::dollars(most))
-        });
-        let tokens = self.tokens.map(|most| {
-            let spent = figures::tokens(self.spent.tokens());
-            format!("{spent} of {} tokens", figures::tokens(most))
-        });
-        let parts: Vec<_> = money.into_iter().chain(tokens).collect();
-        parts.join(", ")
-    }
-}
-
-/// Returns the stored amount of dollars in billionths; none if it is out of range.
-fn nano_of(usd: &serde_json::Number) -> Option<u64> {
-    let nano = usd.as_f64()? * 1e9;
-    let fits = (0.0..9e18).contains(&nano);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "it lies between nothing and what fits"
-    )]
-    let whole = nano.round() as u64;
-    fits.then_some(whole)
-}
-
-/// Returns the caps of the agent and its ancestors, the nearest first.
-///
-/// Reads nothing for an agent that has neither.
-pub(crate) async fn caps(engine: &EngineReader, agent: &Agent) -> Result<Vec<Cap>, EngineError> {
-    let store = engine.reader();
-    let mut caps = Vec::new();
-    caps.extend(cap_of(agent));
-    let mut seen = vec![agent.state.agent()];
-    let mut parent = parent_of(agent);
-    while let Some(next) = parent.filter(|next| !seen.contains(next)) {
-        seen.push(next);
-        if store.agent(next).await?.is_none() {
-            break;
-        }
-        let ancestor = Agent::restore(store, next).await?;
-        caps.extend(cap_of(&ancestor));
-        parent = parent_of(&ancestor);
-    }
-    if caps.is_empty() {
-        return Ok(caps);
-    }
-    let family = FamilyTree::new(engine.agents().await?);
-    for cap in &mut caps {
-        cap.spent = spent(engine.reader(), family.below(cap.agent)).await?;
-    }
-    Ok(caps)
-}
-
-/// Returns the reason for refusing a request, if a cap is used up.
-pub(crate) async fn used_up(
-    engine: &EngineReader,
-    agent: &Agent,
-) -> Result<Option<String>, EngineError> {
-    let caps = caps(engine, agent).await?;
-    Ok(caps.iter().find(|cap| cap.is_used_up()).map(|cap| {
-        let whose = if cap.agent == agent.state.agent() {
-            "this agent".to_owned()
-        } else {
-            format!("`{}`", cap.name)
-        };
-        format!(
-            "the budget of {whose} and its descendants is used up: {} · /budget there sets \
-             another or takes it off, then /retry",
-            cap.used()
-        )
-    }))
-}
-
-fn cap_of(agent: &Agent) -> Option<Cap> {
-    let spend = agent.state.settings().spend.as_ref()?;
-    let cap = Cap::of(agent, spend);
-    (cap.nano_usd.is_some() || cap.tokens.is_some()).then_some(cap)
-}
-
-fn parent_of(agent: &Agent) -> Option<AgentId> {
-    agent.state.fork()?.parent_uuid
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ikigai_core::{AgentId, Micros, ProcessId, SessionId};
-use ikigai_store::{MailId, RunId};
+use ikigai_store::{MailId, ReservationId, RunId};
 use ikigai_tools::permission::GrantKey;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -291,6 +291,11 @@ pub(crate) fn draw_session(environment: &dyn Environment) -> SessionId {
 /// Draws the id of a mail.
 pub(crate) fn draw_mail(environment: &dyn Environment) -> MailId {
     MailId(u128::from_be_bytes(environment.random()))
+}
+
+/// Draws the id of a reservation.
+pub(crate) fn draw_reservation(environment: &dyn Environment) -> ReservationId {
+    ReservationId(u128::from_be_bytes(environment.random()))
 }
 
 /// Draws the id of a tool's run.

@@ -60,6 +60,16 @@ pub enum EngineError {
     /// A family has its maximum number of agents.
     #[error("limit reached: {0} agents per root")]
     TooManyAgents(usize),
+    /// A budget allows no more agents.
+    #[error(
+        "limit reached: the budget of `{name}` allows {most} agents. /budget there sets another"
+    )]
+    AgentBudget {
+        /// Agent with the budget.
+        name: String,
+        /// Limit.
+        most: u64,
+    },
     /// A message is too long to be sent.
     #[error("message too long: {bytes} bytes, at most {most}")]
     LongMail {

@@ -75,6 +75,18 @@ pub fn read_tokens(typed: &str) -> Option<u64> {
     read_decimal(digits, unit)
 }
 
+/// Parses a duration with its unit: `90s`, `30m`, `2h`, `1d`.
+pub fn read_duration(typed: &str) -> Option<Duration> {
+    let units = [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400)];
+    let mut found = units.into_iter().filter_map(|(unit, seconds)| {
+        let number = typed.strip_suffix(unit)?;
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        let number = number.parse::<u64>().ok().filter(|_| is_number)?;
+        number.checked_mul(seconds)
+    });
+    found.next().map(Duration::from_secs)
+}
+
 /// Parses dollars, `$5` or `$0.50`, into billionths.
 pub fn read_dollars(typed: &str) -> Option<u64> {
     read_decimal(typed.strip_prefix('$')?, NANO_USD)

@@ -4,6 +4,7 @@
 
 mod agent_names;
 mod agent_tools;
+mod budget;
 mod calls;
 pub mod commands;
 mod context;
@@ -43,8 +44,9 @@ mod turn_figures;
 mod window;
 
 pub use agent_names::NameCache;
+pub use budget::{Cap, UsedCap};
 pub use context::{Context, ContextEstimate, ContextTurn};
-pub use cost::{Cap, Cost, CostBy, Share};
+pub use cost::{Cost, CostBy, Share};
 pub use engine::{Engine, EngineReader};
 pub use environment::{CrashPoint, Environment, Platform, System};
 pub use error::EngineError;

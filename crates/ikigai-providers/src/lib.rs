@@ -186,6 +186,11 @@ pub trait Model: Send + Sync {
     /// Returns the largest number of tokens of a request.
     fn window_tokens(&self) -> u64;
 
+    /// Returns the most tokens that one answer may have; none if no limit is known.
+    fn most_output(&self) -> Option<u64> {
+        None
+    }
+
     /// Returns the cost in billionths of a dollar; none if unknown.
     fn cost_nano_usd(&self, usage: &Amounts) -> Option<u64>;
 

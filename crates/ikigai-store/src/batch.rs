@@ -6,7 +6,8 @@ use tokio::sync::oneshot;
 
 use crate::error::CommitError;
 use crate::records::{
-    BlobHash, EffectClass, JobRecord, MailId, MailOrigin, MailTopic, RunId, Snapshot, Status,
+    BlobHash, EffectClass, JobRecord, MailId, MailOrigin, MailTopic, ReservationId, RunId,
+    Snapshot, Spending, Status,
 };
 
 /// Rows and effects that become true at one moment.
@@ -43,8 +44,8 @@ pub struct LeaseClaim {
 
 /// A change in addition to the rows, in the same transaction.
 ///
-/// Effects are executed in order: [`Effect::MakeSession`], [`AgentEffect::Create`] and
-/// [`LeaseEffect::Take`] before the rows, all others after them.
+/// Effects are executed in order: [`Effect::MakeSession`], [`AgentEffect::Create`],
+/// [`LeaseEffect::Take`] and [`BudgetEffect::CountAgent`] before the rows, all others after them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Creates a session.
@@ -66,6 +67,8 @@ pub enum Effect {
     Run(RunEffect),
     /// Changes the record of a background process.
     Job(JobEffect),
+    /// Checks a cap, and changes what is reserved under it.
+    Budget(BudgetEffect),
     /// Stores one part of a blob; an existing part stays unchanged.
     PutBlobPart {
         hash: BlobHash,
@@ -177,6 +180,45 @@ pub enum JobEffect {
     DropPattern { job: RunId },
     /// Records its end.
     End { job: RunId, ended: Micros },
+}
+
+/// A check or change under the cap of an agent and its descendants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BudgetEffect {
+    /// Reserves the estimate for a request, under one cap of its agent or of an ancestor.
+    ///
+    /// Refused if the amount spent and the reservations of others reach the cap. A reservation
+    /// that exists already is accepted and stays unchanged.
+    Reserve {
+        reservation: ReservationId,
+        agent: AgentId,
+        epoch: Epoch,
+        cap: SpendingLimit,
+        estimate: Spending,
+    },
+    /// Deletes a reservation, under all caps. A missing one is no error.
+    Release { reservation: ReservationId },
+    /// Counts an agent that the batch creates; refused if `most` run below `root` already.
+    CountAgent { root: AgentId, most: u64 },
+}
+
+/// A spending cap of an agent and its descendants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpendingLimit {
+    /// Agent with the cap.
+    pub root: AgentId,
+    /// Limit in billionths of a dollar.
+    pub nano_usd: Option<u64>,
+    /// Limit in tokens.
+    pub tokens: Option<u64>,
+}
+
+impl SpendingLimit {
+    /// Returns true if an amount reaches the cap.
+    pub fn is_reached(&self, amount: Spending) -> bool {
+        self.nano_usd.is_some_and(|most| amount.nano_usd >= most)
+            || self.tokens.is_some_and(|most| amount.tokens >= most)
+    }
 }
 
 /// An agent to create.

@@ -6,7 +6,7 @@ use ikigai_core::event::InsertError;
 use ikigai_core::{AgentId, Epoch, Seq};
 use thiserror::Error;
 
-use crate::records::{MailId, ProcessRecord};
+use crate::records::{MailId, ProcessRecord, Spending};
 use crate::server_url::BadUrl;
 
 /// Error of a library below.
@@ -144,6 +144,22 @@ pub enum CommitError {
     /// The mail was consumed, bounced or withdrawn before.
     #[error("the mail is no longer queued")]
     MailGone(MailId),
+    /// The spending cap of an agent is reached.
+    #[error("the budget of agent {root} is used up")]
+    BudgetReached {
+        root: AgentId,
+        /// Amount of finished requests.
+        spent: Spending,
+        /// Estimates of running requests.
+        reserved: Spending,
+    },
+    /// As many agents run below an agent as its budget allows.
+    #[error("the budget of agent {root} allows {most} agents, and {running} run")]
+    TooManyAgents {
+        root: AgentId,
+        most: u64,
+        running: u64,
+    },
     /// The batch contradicts itself; a mistake of the caller.
     #[error("invalid batch: {0}")]
     BadBatch(String),

@@ -31,8 +31,8 @@ pub mod transaction;
 mod watch;
 
 pub use batch::{
-    AgentEffect, Batch, Committed, DraftEffect, Effect, HeadClaim, JobEffect, LeaseClaim,
-    LeaseEffect, MailEffect, NewAgent, RunEffect,
+    AgentEffect, Batch, BudgetEffect, Committed, DraftEffect, Effect, HeadClaim, JobEffect,
+    LeaseClaim, LeaseEffect, MailEffect, NewAgent, RunEffect, SpendingLimit,
 };
 pub use error::{CommitError, StoreError};
 pub use history::{Agent, AgentError};
@@ -40,8 +40,8 @@ pub use log::{Admin, BoxFuture, Log, ReadFuture, ReadLog};
 pub use postgres::PostgresStore;
 pub use records::{
     AgentRecord, Ancestry, BlobHash, DraftRecord, EffectClass, Head, JobRecord, MailId, MailOrigin,
-    MailRecord, MailState, MailTopic, ProcessRecord, Pulse, RestorePoint, RunId, RunRecord,
-    SessionRecord, Snapshot, Status,
+    MailRecord, MailState, MailTopic, ProcessRecord, Pulse, ReservationId, RestorePoint, RunId,
+    RunRecord, SessionRecord, Snapshot, Spending, Status,
 };
 pub use search::{Hit, SearchCursor, SearchPage, SearchQuery, SortOrder};
 pub use server_report::ServerReport;

@@ -1,8 +1,10 @@
 //! Records of a store: agents, sessions, leases, mail, runs, drafts, blobs.
 
 use std::fmt;
+use std::iter::Sum;
 use std::str::FromStr;
 
+use ikigai_core::data::{self, Amounts, UsageData};
 use ikigai_core::words::stored_words;
 pub use ikigai_core::words::{EffectClass, UnknownWord};
 use ikigai_core::{
@@ -67,6 +69,52 @@ pub struct MailId(pub u128);
 /// Id of one run of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunId(pub u128);
+
+/// Id of the reservation for one request under spending caps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ReservationId(pub u128);
+
+/// Money and tokens, spent or reserved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spending {
+    /// Billionths of a dollar.
+    pub nano_usd: u64,
+    /// Input and output tokens.
+    pub tokens: u64,
+}
+
+impl Spending {
+    /// Returns the sum of both.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            nano_usd: self.nano_usd.saturating_add(other.nano_usd),
+            tokens: self.tokens.saturating_add(other.tokens),
+        }
+    }
+
+    /// Returns the running total of a `usage` row's agent.
+    pub(crate) fn total_of(data: Option<&str>) -> Self {
+        let usage: UsageData = data::read(data);
+        Self::from(&usage.sum.unwrap_or(usage.amounts))
+    }
+}
+
+impl Sum for Spending {
+    fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
+        amounts.fold(Self::default(), Self::plus)
+    }
+}
+
+impl From<&Amounts> for Spending {
+    /// Unknown prices count as nothing.
+    fn from(amounts: &Amounts) -> Self {
+        Self {
+            nano_usd: amounts.cost_nano_usd.unwrap_or(0),
+            tokens: amounts.tokens(),
+        }
+    }
+}
 
 /// SHA-256 of a blob's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

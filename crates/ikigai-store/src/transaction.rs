@@ -4,15 +4,18 @@
 //! transaction, lets [`decide`] check the batch, and executes the [`Write`]s. Only this module
 //! refuses a batch; a refused batch has written nothing.
 
+mod budget_rules;
 mod facts;
 mod job_rules;
 mod row_keys;
 mod rules;
 mod writes;
 
-pub use facts::{AgentFacts, FactChanges, FactKeys, Facts, LeaseHolder, MailFacts};
+pub use facts::{AgentFacts, BudgetFacts, FactChanges, FactKeys, Facts, LeaseHolder, MailFacts};
 pub use rules::decide;
-pub use writes::{AgentWrite, DraftWrite, HeadWrite, JobWrite, MailWrite, RunWrite, Write, Writes};
+pub use writes::{
+    AgentWrite, BudgetWrite, DraftWrite, HeadWrite, JobWrite, MailWrite, RunWrite, Write, Writes,
+};
 
 pub(crate) use row_keys::RowKeys;
 pub(crate) use rules::{check, dangling};

@@ -59,6 +59,8 @@ pub struct ScriptedProvider {
     window: Option<u64>,
     /// Longest silence of its responses; none means the default.
     patience: Option<Duration>,
+    /// The price of its model is unknown.
+    is_unpriced: bool,
 }
 
 #[derive(Debug, Default)]
@@ -87,6 +89,14 @@ impl ScriptedProvider {
     pub fn with_window(tokens: u64) -> Self {
         Self {
             window: Some(tokens),
+            ..Self::default()
+        }
+    }
+
+    /// Makes a provider whose model has no known price.
+    pub fn without_price() -> Self {
+        Self {
+            is_unpriced: true,
             ..Self::default()
         }
     }
@@ -259,7 +269,7 @@ impl Model for ScriptedProvider {
     }
 
     fn cost_nano_usd(&self, _usage: &Amounts) -> Option<u64> {
-        Some(7)
+        (!self.is_unpriced).then_some(7)
     }
 
     fn answer(&self, request: Request, conversation: &str) -> Box<dyn ResponseStream> {

@@ -86,6 +86,10 @@ fn settings() -> Settings {
         spend: Some(Spend {
             usd: serde_json::from_str("2.50").ok(),
             tokens: Some(9),
+            agents: Some(20),
+            seconds: Some(7200),
+            since: Some(8),
+            own: Some(true),
         }),
     }
 }
@@ -100,7 +104,9 @@ fn settings_json() -> Value {
         "approve": "ask",
         "rules": [{"tool": "shell", "pattern": "ls *"}],
         "budget_tokens": 100_000,
-        "spend": {"usd": 2.5, "tokens": 9}
+        "spend": {
+            "usd": 2.5, "tokens": 9, "agents": 20, "seconds": 7200, "since": 8, "own": true
+        }
     })
 }
 

@@ -14,6 +14,7 @@ use super::{
 use crate::environment::draw_mail;
 use crate::family::{check_mail, tree};
 use crate::family_tree::FamilyTree;
+use crate::figures::read_duration;
 use crate::turn::CommandContext;
 use crate::{EngineError, EngineReader};
 
@@ -21,7 +22,7 @@ use crate::{EngineError, EngineReader};
 const WAIT: Duration = Duration::from_mins(10);
 
 /// Maximum timeout: a day.
-const LONGEST_WAIT_SECONDS: u64 = 86_400;
+const LONGEST_WAIT: Duration = Duration::from_hours(24);
 
 /// Length of a mail in a list, in characters.
 const SHOWN_CHARS: usize = 60;
@@ -199,15 +200,9 @@ async fn wait(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trou
 
 /// Parses seconds, or a number with its unit.
 fn duration_of(text: &str) -> Option<Duration> {
-    let digits = text.trim_end_matches(['s', 'm', 'h']);
-    let number: u64 = digits.parse().ok()?;
-    let seconds = match &text[digits.len()..] {
-        "" | "s" => number,
-        "m" => number.checked_mul(60)?,
-        "h" => number.checked_mul(3600)?,
-        _ => return None,
-    };
-    Some(Duration::from_secs(seconds.min(LONGEST_WAIT_SECONDS)))
+    let seconds = text.parse().ok().map(Duration::from_secs);
+    let given = seconds.or_else(|| read_duration(text))?;
+    Some(given.min(LONGEST_WAIT))
 }
 
 async fn working_children(ctx: &CommandContext<'_>) -> Result<Vec<AgentRecord>, EngineError> {

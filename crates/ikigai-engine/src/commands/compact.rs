@@ -11,7 +11,7 @@ use super::{
     Typed,
 };
 use crate::EngineError;
-use crate::cost::used_up;
+use crate::budget::used_up;
 use crate::figures::turns;
 use crate::turn::CommandContext;
 

@@ -1,15 +1,21 @@
 //! Commands on cost: `/cost`, `/budget`.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use ikigai_core::Settings;
 use ikigai_core::settings::Spend;
 use serde_json::{Map, Number, Value};
 
-use super::{Command, Completes, Group, Reply, Shows, SlashCommand, Takes, Trouble, Typed};
+use super::{
+    Command, CommandOption, Completes, Group, Reply, Shows, SlashCommand, Takes, Trouble, Typed,
+};
 use crate::EngineError;
-use crate::cost::{self, CostBy};
-use crate::figures::{NANO_USD, amounts, dollars, read_dollars, read_tokens, tokens};
+use crate::budget::used_caps;
+use crate::cost::CostBy;
+use crate::figures::{
+    NANO_USD, amounts, dollars, duration, read_dollars, read_duration, read_tokens, tokens,
+};
 use crate::turn::CommandContext;
 
 pub(super) const COST: SlashCommand = SlashCommand {
@@ -27,15 +33,26 @@ pub(super) const COST: SlashCommand = SlashCommand {
 
 pub(super) const BUDGET: SlashCommand = SlashCommand {
     command: Command {
-        arguments: "[amount | off]",
-        help: "limit the cost of this agent and its children, in dollars or tokens",
+        arguments: "[amount | off] [--tree | --own] [--agents N] [--time 2h]",
+        help: "limit cost, number and time of this agent and its children",
         examples: &[
             ("/budget", "show what is left"),
             ("/budget $5", "stop at $5"),
             ("/budget 200k", "stop at 200k tokens, input and output"),
+            (
+                "/budget $5 --agents 20 --time 2h",
+                "at most 20 agents, two hours",
+            ),
+            ("/budget $1 --own", "this agent without its children"),
             ("/budget off", "no limit"),
         ],
         takes: Takes::Words,
+        options: &[
+            CommandOption::Flag("--tree"),
+            CommandOption::Flag("--own"),
+            CommandOption::Value("--agents"),
+            CommandOption::Value("--time"),
+        ],
         completes: &[Completes::Words(&["off"])],
         shows: Shows::OverlayWithoutArguments,
         ..Command::new("budget", Group::Session)
@@ -93,14 +110,19 @@ async fn together(ctx: &CommandContext<'_>) -> Result<String, EngineError> {
 async fn caps(ctx: &CommandContext<'_>) -> Result<String, EngineError> {
     let own = ctx.id();
     let mut lines = String::new();
-    for cap in cost::caps(ctx.engine(), ctx.agent()).await? {
-        let whose = if cap.agent == own {
+    for used in used_caps(ctx.engine(), ctx.agent()).await? {
+        let whose = if used.cap.agent == own {
             "budget".to_owned()
         } else {
-            format!("budget of {}", cap.name)
+            format!("budget of {}", used.cap.name)
         };
-        let _ = write!(lines, "\n{whose}: {}", cap.used());
-        if cap.is_used_up() {
+        let scope = if used.cap.is_own {
+            " (without children)"
+        } else {
+            ""
+        };
+        let _ = write!(lines, "\n{whose}{scope}: {}", used.used());
+        if used.is_used_up() {
             lines.push_str(" · used up");
         }
     }
@@ -111,20 +133,86 @@ async fn caps(ctx: &CommandContext<'_>) -> Result<String, EngineError> {
 const LEAST_TOKENS: f64 = 1000.0;
 
 async fn budget(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
-    let Some(amount) = typed.one("budget")? else {
-        let caps = caps(ctx).await?;
-        return Ok(Reply::says(match caps.trim_start() {
-            "" => "No budget. /budget $5 or /budget 200k to set one",
-            caps => caps,
-        }));
-    };
-    if amount == "off" {
+    let amount = typed.one("budget")?;
+    if amount == Some("off") && typed.options.is_empty() {
         let nothing = Map::from_iter([("spend".to_owned(), Value::Null)]);
         return Ok(Reply {
             set: Some(nothing),
             ..Reply::says("Budget removed")
         });
     }
+    let is_own = typed.flag("--own");
+    if is_own && typed.flag("--tree") {
+        return Trouble::refused("--own and --tree exclude each other");
+    }
+    let mut spend = match amount {
+        Some(amount) => amount_of(amount)?,
+        None => Spend::default(),
+    };
+    if let Some(most) = typed.value("--agents") {
+        if is_own {
+            return Trouble::refused("--agents limits the tree · use it without --own");
+        }
+        let most = most.parse().ok().filter(|most| *most > 0);
+        spend.agents = Some(most.ok_or_else(|| "--agents needs a number, such as 20".to_owned())?);
+    }
+    if let Some(time) = typed.value("--time") {
+        let time = read_duration(time).filter(|time| !time.is_zero());
+        let time = time.ok_or_else(|| "--time needs a duration, such as 30m or 2h".to_owned())?;
+        spend.seconds = Some(time.as_secs());
+        spend.since = Some(ctx.engine().environment.now().0);
+    }
+    if spend == Spend::default() {
+        if is_own || typed.flag("--tree") {
+            return Trouble::refused("which budget? /budget $5, /budget 200k or /budget --time 2h");
+        }
+        let caps = caps(ctx).await?;
+        return Ok(Reply::says(match caps.trim_start() {
+            "" => "No budget. /budget $5 or /budget 200k to set one",
+            caps => caps,
+        }));
+    }
+    spend.own = is_own.then_some(true);
+    let output = announce(ctx, &spend).await?;
+    let settings = Settings {
+        spend: Some(spend),
+        ..Settings::default()
+    };
+    Ok(Reply::sets(&settings, output))
+}
+
+/// Returns the output about a new budget, with the amount spent so far.
+async fn announce(ctx: &CommandContext<'_>, spend: &Spend) -> Result<String, EngineError> {
+    let money = spend.usd.as_ref().map(|usd| format!("${usd}"));
+    let money = money.and_then(|typed| read_dollars(&typed)).map(dollars);
+    let counted = spend.tokens.map(|most| format!("{} tokens", tokens(most)));
+    let agents = spend.agents.map(|most| format!("{most} agents"));
+    let time = spend
+        .seconds
+        .map(|most| duration(Duration::from_secs(most)));
+    let limits = [money, counted, agents, time].into_iter().flatten();
+    let limits: Vec<_> = limits.collect();
+    let is_own = spend.own == Some(true);
+    let whose = if is_own {
+        "this agent without its children"
+    } else {
+        "this agent and its children"
+    };
+    let mut output = format!("Budget of {whose}: {}", limits.join(", "));
+    let own = ctx.id();
+    let costs = ctx.engine().costs().await?;
+    if let Some(cost) = costs.iter().find(|cost| cost.agent.id == own) {
+        let so_far = if is_own { &cost.own } else { &cost.family };
+        let _ = write!(output, " · so far {}", amounts(so_far));
+        if spend.usd.is_some() && so_far.cost_nano_usd.is_none() && so_far.tokens() > 0 {
+            output.push_str(" · ⚠ requests of unknown price are refused");
+        }
+    }
+    Ok(output)
+}
+
+/// Parses a limit in dollars or tokens.
+fn amount_of(amount: &str) -> Result<Spend, Trouble> {
     if amount
         .parse::<f64>()
         .is_ok_and(|number| number < LEAST_TOKENS)
@@ -133,44 +221,22 @@ async fn budget(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Tr
             "{amount} of what? /budget ${amount} for dollars, /budget {amount}k for tokens"
         ));
     }
-    let money = read_dollars(amount).filter(|nano| *nano > 0);
-    let counted = read_tokens(amount).filter(|tokens| *tokens > 0);
-    let (spend, shown) = match (money, counted) {
-        (Some(nano), _) => {
-            let usd = as_number(amount).ok_or_else(|| format!("`{amount}` is too large"))?;
-            let spend = Spend {
-                usd: Some(usd),
-                tokens: None,
-            };
-            (spend, dollars(nano))
-        }
-        (None, Some(counted)) => {
-            let spend = Spend {
-                usd: None,
-                tokens: Some(counted),
-            };
-            (spend, format!("{} tokens", tokens(counted)))
-        }
-        (None, None) => {
-            return Trouble::refused(format!(
-                "invalid budget `{amount}` · use /budget $5, /budget 200k or /budget off"
-            ));
-        }
-    };
-    let mut output = format!("Budget of this agent and its children: {shown}");
-    let costs = ctx.engine().costs().await?;
-    let own = ctx.id();
-    if let Some(cost) = costs.iter().find(|cost| cost.agent.id == own) {
-        let _ = write!(output, " · so far {}", amounts(&cost.family));
-        if spend.usd.is_some() && cost.family.cost_nano_usd.is_none() && cost.family.tokens() > 0 {
-            output.push_str(" · ⚠ requests of unknown price do not count");
-        }
+    if read_dollars(amount).is_some_and(|nano| nano > 0) {
+        let usd = as_number(amount).ok_or_else(|| format!("`{amount}` is too large"))?;
+        return Ok(Spend {
+            usd: Some(usd),
+            ..Spend::default()
+        });
     }
-    let settings = Settings {
-        spend: Some(spend),
-        ..Settings::default()
-    };
-    Ok(Reply::sets(&settings, output))
+    match read_tokens(amount).filter(|tokens| *tokens > 0) {
+        Some(counted) => Ok(Spend {
+            tokens: Some(counted),
+            ..Spend::default()
+        }),
+        None => Trouble::refused(format!(
+            "invalid budget `{amount}` · use /budget $5, /budget 200k or /budget off"
+        )),
+    }
 }
 
 /// Parses dollars into the stored number.

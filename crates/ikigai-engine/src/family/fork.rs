@@ -14,6 +14,7 @@ use ikigai_store::{
 
 use super::{Deal, Dealt, Family, Started, done};
 use crate::agent_tools::{ForkArguments, ForkMemory};
+use crate::budget::count_child;
 use crate::calls::OpenCall;
 use crate::environment::{CrashPoint, draw_agent};
 use crate::frontend::{AgentJob, FrontEnd};
@@ -50,6 +51,31 @@ pub struct Forked {
     pub name: String,
 }
 
+/// A child to create.
+struct NewChild<'a> {
+    parent: &'a AgentRecord,
+    forked: &'a Forked,
+    facts: Option<SeatFacts>,
+    /// Effects that count it under budgets.
+    counted: &'a [Effect],
+}
+
+impl<'a> NewChild<'a> {
+    fn new(
+        parent: &'a AgentRecord,
+        forked: &'a Forked,
+        facts: Option<SeatFacts>,
+        counted: &'a [Effect],
+    ) -> Self {
+        Self {
+            parent,
+            forked,
+            facts,
+            counted,
+        }
+    }
+}
+
 impl Family<'_> {
     /// Creates a child, in one transaction with the rows that `told` makes.
     /// This process gets the child's lease. With a front end, waits for a store that is away.
@@ -64,12 +90,16 @@ impl Family<'_> {
         let mut taken: Vec<String> = Vec::new();
         let mode = self.ledger.grant().mode;
         let facts = child_facts(&self.ledger.engine, self.ledger.settings(), mode, wish).await;
+        let counted = count_child(&self.ledger.engine, &self.ledger.agent).await?;
         loop {
             let forked = christen(&self.ledger.engine, child, wish, &taken).await?;
             let front = front.as_deref_mut();
-            let born = (&parent, &forked, facts.clone());
+            let born = NewChild::new(&parent, &forked, facts.clone(), &counted);
             match self.commit_fork(wish, born, &told, front).await {
                 Ok(rows) => return Ok((forked, rows)),
+                Err(EngineError::Commit(CommitError::TooManyAgents { root, most, .. })) => {
+                    return Err(over_budget(&self.ledger.engine, root, most).await?);
+                }
                 // Another agent took the name first.
                 Err(EngineError::Commit(CommitError::NameTaken(name))) => taken.push(name),
                 Err(error) => return Err(error),
@@ -80,10 +110,11 @@ impl Family<'_> {
     async fn commit_fork(
         &mut self,
         wish: &ForkWish,
-        (parent, forked, facts): (&AgentRecord, &Forked, Option<SeatFacts>),
+        born: NewChild<'_>,
         told: &impl Fn(&Forked) -> Vec<Event>,
         front: Option<&mut FrontEnd<'_>>,
     ) -> Result<Vec<Row>, EngineError> {
+        let (parent, forked) = (born.parent, born.forked);
         // The fork point is the newest applied row. A row that another process appends meanwhile is
         // a kill or a fork, which does not concern the child.
         let state = &self.ledger.agent.state;
@@ -92,12 +123,12 @@ impl Family<'_> {
             state,
             &parent.name,
             wish,
-            (forked, facts),
+            (forked, born.facts),
         );
         let events = [rows.parent.clone()].into_iter().chain(told(forked));
         let events = events.collect();
         let now = self.ledger.engine.environment.now();
-        let beside = move |_: Seq| newborn(parent, forked, rows.clone(), now);
+        let beside = move |_: Seq| newborn(parent, forked, rows.clone(), now).counted(born.counted);
         self.ledger.crash_point(CrashPoint::BeforeForkStored);
         let plan = CommitPlan::events(events).beside(&beside).waiting_if(front);
         let rows = self.ledger.commit(plan).await?;
@@ -160,7 +191,8 @@ impl Family<'_> {
             Err(
                 error @ (EngineError::TooDeep(_)
                 | EngineError::TooManyChildren(_)
-                | EngineError::TooManyAgents(_)),
+                | EngineError::TooManyAgents(_)
+                | EngineError::AgentBudget { .. }),
             ) => Ok(Err(error.to_string())),
             Err(error) => Err(error),
         }
@@ -207,6 +239,7 @@ pub(crate) async fn fork_held_ledger(
     let child = draw_agent(&*engine.environment);
     let mode = engine.in_force(&agent.state).mode;
     let facts = child_facts(engine, agent.state.settings(), mode, wish).await;
+    let counted = count_child(engine, &agent).await?;
     let mut taken = Vec::new();
     loop {
         let forked = christen(engine, child, wish, &taken).await?;
@@ -214,7 +247,7 @@ pub(crate) async fn fork_held_ledger(
         let born = (&forked, facts.clone());
         let rows = fork_rows(engine, &agent.state, &parent.name, wish, born);
         let told = rows.parent.clone().into_row(parent.id, now);
-        let born = newborn(&parent, &forked, rows, now);
+        let born = newborn(&parent, &forked, rows, now).counted(&counted);
         let free = HeadClaim {
             agent: parent.id,
             lease: None,
@@ -227,12 +260,26 @@ pub(crate) async fn fork_held_ledger(
         match engine.commit_without_lease(batch).await {
             Ok(_) => break,
             Err(CommitError::NameTaken(name)) => taken.push(name),
+            Err(CommitError::TooManyAgents { root, most, .. }) => {
+                return Err(over_budget(engine, root, most).await?);
+            }
             // No other process creates a child with this id.
             Err(CommitError::Unknown(_)) if engine.store.agent(child).await?.is_some() => break,
             Err(error) => return Err(error.into()),
         }
     }
     Ledger::begin(engine.clone(), child, Epoch(1), starter).await
+}
+
+/// Builds the error of a fork beyond the number of agents that a budget allows.
+async fn over_budget(
+    engine: &EngineReader,
+    root: AgentId,
+    most: u64,
+) -> Result<EngineError, EngineError> {
+    let root = engine.store.agent(root).await?;
+    let name = root.map(|root| root.name).unwrap_or_default();
+    Ok(EngineError::AgentBudget { name, most })
 }
 
 /// Builds the rows of a fork, with the parent's grants in force.

@@ -4,7 +4,9 @@ use ikigai_core::{
     Direction, Event, Micros, NewRow, PageQuery, Row, RowRef, Seq, Span, StoredKind,
 };
 use ikigai_store::history::CONTROL_ROWS_PER_SNAPSHOT;
-use ikigai_store::{Batch, CommitError, Effect, HeadClaim, LeaseClaim, MailEffect, Snapshot};
+use ikigai_store::{
+    Batch, BudgetEffect, CommitError, Effect, HeadClaim, LeaseClaim, MailEffect, Snapshot,
+};
 
 use super::Ledger;
 use super::retry::{TRIES, may_return, pause, report_silence};
@@ -27,6 +29,14 @@ pub(crate) struct Beside {
     pub(crate) rows: Vec<NewRow>,
     /// Effects.
     pub(crate) with: Vec<Effect>,
+}
+
+impl Beside {
+    /// Adds effects before the others.
+    pub(crate) fn counted(mut self, effects: &[Effect]) -> Self {
+        self.with.splice(0..0, effects.iter().cloned());
+        self
+    }
 }
 
 /// Makes rows and effects besides the agent's rows, given its head before them.
@@ -182,11 +192,17 @@ impl Ledger {
             }
             let expected = self.agent.state.head();
             self.tag_attempt(attempt, expected);
-            let batch = self.batch(attempt, expected);
+            let mut batch = self.batch(attempt, expected);
+            let ended = self.ended_reservations();
+            let releases = ended.iter().map(|reservation| BudgetEffect::Release {
+                reservation: *reservation,
+            });
+            batch.with.extend(releases.map(Effect::Budget));
             let sends = |effect: &Effect| matches!(effect, Effect::Mail(MailEffect::Send { .. }));
             let mails = batch.with.iter().any(sends);
             match self.engine.log.commit(batch).await {
                 Ok(_) => {
+                    self.forget_reservations(&ended);
                     if mails {
                         self.engine.hub.bump();
                     }

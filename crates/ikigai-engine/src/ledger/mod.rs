@@ -4,6 +4,7 @@ mod commit;
 mod grants;
 mod leases;
 mod open_calls;
+mod reservations;
 mod retry;
 mod roots;
 mod tally;
@@ -18,10 +19,12 @@ use ikigai_store::history::CONTROL_ROWS_PER_SNAPSHOT;
 use ikigai_store::{Agent, AgentEffect, AgentRecord, CommitError, Effect, history};
 
 pub(crate) use commit::{Beside, CommitPlan};
+pub(crate) use reservations::{Estimate, Reservation};
 pub(crate) use retry::{Patience, read_held, report_silence};
 pub(crate) use tally::Tally;
 pub(crate) use turn_starts::is_message;
 
+use self::reservations::SharedReservations;
 use crate::environment::CrashPoint;
 use crate::frontend::AgentJob;
 use crate::{Engine, EngineError};
@@ -43,6 +46,8 @@ pub(crate) struct Ledger {
     pub(crate) starter: Starter,
     /// Control rows since the newest snapshot.
     control_rows: usize,
+    /// Estimates of running requests.
+    reservations: SharedReservations,
 }
 
 impl Ledger {
@@ -69,6 +74,7 @@ impl Ledger {
             settled: Vec::new(),
             starter,
             control_rows,
+            reservations: SharedReservations::default(),
         })
     }
 

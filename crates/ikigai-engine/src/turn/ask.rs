@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use ikigai_core::data::{Category, ErrorData};
 use ikigai_core::path::Note;
-use ikigai_core::project::{project, rows_behind};
+use ikigai_core::project::{Scale, estimate_request, project, rows_behind};
 use ikigai_core::{Event, Kind, Row, RowRef};
 use ikigai_providers::{
     AnswerBlock, Delta, FailureKind, Model, ProviderError, Response, ResponseStream, StopReason,
 };
 use ikigai_store::{Agent, Effect};
+use tokio::sync::{AcquireError, SemaphorePermit};
 use tokio::time::{Instant, sleep_until};
 
 use super::draft::Draft;
@@ -18,12 +19,13 @@ use super::queue::{Boundary, Senders, withdrawn};
 use super::turn_loop::TurnLoop;
 use super::{TurnStep, failed_report};
 use crate::EngineError;
+use crate::budget::caps;
 use crate::calls::OpenCall;
-use crate::cost::used_up;
 use crate::environment::CrashPoint;
 use crate::family::ChildReport;
 use crate::frontend::{FrontEnd, Outcome, Stop, UiEvent};
-use crate::ledger::{CommitPlan, read_held};
+use crate::hub::Hub;
+use crate::ledger::{CommitPlan, Estimate, Reservation, read_held};
 use crate::response::{self, failure};
 
 /// End of the stream.
@@ -33,6 +35,22 @@ enum Ending {
     Stopped(Stop),
 }
 
+/// Permission to send a request.
+enum Admission<'h> {
+    /// With a place among the requests of this process, and the reserved estimate.
+    Admitted(
+        Result<SemaphorePermit<'h>, AcquireError>,
+        Option<Reservation>,
+    ),
+    /// The turn was stopped meanwhile.
+    Stopped(Stop),
+    /// Refused for this reason.
+    OverBudget(String),
+}
+
+/// Pause between two attempts to reserve while other requests run.
+const BUDGET_PAUSE: Duration = Duration::from_secs(1);
+
 impl TurnLoop<'_> {
     /// Sends one request to the model and stores the answer.
     pub(super) async fn ask(&mut self, front: &mut FrontEnd<'_>) -> Result<TurnStep, EngineError> {
@@ -40,13 +58,6 @@ impl TurnLoop<'_> {
             let text = format!("limit reached: {} requests in one turn", self.turn.requests);
             let limit = failure(Category::Limit, &text, None, 1);
             return self.worker.give_up(vec![limit], text, front).await;
-        }
-        if let Some(text) = read_held!(
-            front,
-            used_up(self.worker.engine(), &self.worker.ledger.agent)
-        ) {
-            let budget = failure(Category::Budget, &text, None, 1);
-            return self.worker.give_up(vec![budget], text, front).await;
         }
         self.turn.requests += 1;
         let Agent { state, view, .. } = &self.worker.ledger.agent;
@@ -64,15 +75,29 @@ impl TurnLoop<'_> {
             let text = "last request of this turn: sent without tools";
             front.tell(UiEvent::Notice(text.to_owned()));
         }
-        self.worker.crash_point(CrashPoint::BeforeRequest);
-        let conversation = self.worker.ledger.agent.state.agent().to_string();
-        let mut answer = self.turn.model.answer(request, &conversation);
-        self.worker.crash_point(CrashPoint::AfterRequest);
+        let scale = Scale::of(state, view, &self.turn.target, self.turn.scale);
+        let input = scale.counted(estimate_request(&request));
+        let estimate = Estimate::new(&*self.turn.model, input, 1);
+        let hub = self.worker.engine().hub.clone();
         let mut draft = Draft::default();
-        let ending = self
-            .stream(&mut *answer, self.turn.deadline, &mut draft, front)
-            .await?;
-        release(answer);
+        let (ending, reservation) = match self.admit(&hub, estimate, front).await? {
+            Admission::Admitted(_permit, reservation) => {
+                self.worker.crash_point(CrashPoint::BeforeRequest);
+                let conversation = self.worker.ledger.agent.state.agent().to_string();
+                let mut answer = self.turn.model.answer(request, &conversation);
+                self.worker.crash_point(CrashPoint::AfterRequest);
+                let ending = self
+                    .stream(&mut *answer, self.turn.deadline, &mut draft, front)
+                    .await?;
+                release(answer);
+                (ending, reservation)
+            }
+            Admission::Stopped(stop) => (Ending::Stopped(stop), None),
+            Admission::OverBudget(text) => {
+                let budget = failure(Category::Budget, &text, None, 1);
+                return self.worker.give_up(vec![budget], text, front).await;
+            }
+        };
         if let Ending::Failed(error) = &ending
             && !draft.is_stored()
             && self
@@ -103,7 +128,8 @@ impl TurnLoop<'_> {
             Ending::Finished(_) | Ending::Failed(_) => Vec::new(),
         };
         let is_empty = matches!(&ending, Ending::Finished(answer) if is_empty(answer));
-        let (rows, outcome) = self.finish(draft, ending, withdrawn(&taken), front).await?;
+        let with = withdrawn(&taken);
+        let (rows, outcome) = self.finish(draft, ending, with, reservation, front).await?;
         let calls: Vec<_> = rows.iter().filter_map(OpenCall::of).collect();
         front.told(rows);
         front.hand_back(taken);
@@ -147,6 +173,71 @@ impl TurnLoop<'_> {
         Ok(TurnStep::Ask)
     }
 
+    /// Waits for a place among the requests of this process, and reserves the estimate.
+    async fn admit<'h>(
+        &mut self,
+        hub: &'h Hub,
+        estimate: Estimate,
+        front: &mut FrontEnd<'_>,
+    ) -> Result<Admission<'h>, EngineError> {
+        if hub.requests.available_permits() == 0 {
+            let most = self.worker.engine().crowd.requests;
+            let text = format!("waiting: {most} requests are running (the limit)");
+            front.tell(UiEvent::Notice(text));
+        }
+        let mut is_told = false;
+        loop {
+            let permit = loop {
+                tokio::select! {
+                    biased;
+                    request = front.next() => if let Some(stop) = self.worker.heed(request, front).await? {
+                        return Ok(Admission::Stopped(stop));
+                    },
+                    permit = hub.requests.acquire() => break permit,
+                }
+            };
+            let caps = read_held!(front, caps(self.worker.engine(), &self.worker.ledger.agent));
+            let ledger = &mut self.worker.ledger;
+            let refused = match ledger.reserve(&caps, estimate, Some(front)).await? {
+                Ok(reservation) => return Ok(Admission::Admitted(permit, reservation)),
+                Err(refused) => refused,
+            };
+            drop(permit);
+            if !refused.may_fit_later {
+                return Ok(Admission::OverBudget(refused.reason));
+            }
+            if !is_told {
+                is_told = true;
+                let text = "waiting: running requests may use up the budget";
+                front.tell(UiEvent::Notice(text.to_owned()));
+            }
+            let end = Instant::now() + BUDGET_PAUSE;
+            if let Some(stop) = self.pause_until(end, front).await? {
+                return Ok(Admission::Stopped(stop));
+            }
+        }
+    }
+
+    /// Pauses, unless the turn is stopped.
+    async fn pause_until(
+        &mut self,
+        end: Instant,
+        front: &mut FrontEnd<'_>,
+    ) -> Result<Option<Stop>, EngineError> {
+        loop {
+            tokio::select! {
+                biased;
+                request = front.next() => if let Some(stop) = self.worker.heed(request, front).await? {
+                    return Ok(Some(stop));
+                },
+                () = sleep_until(self.turn.deadline) => {
+                    return Ok(Some(Stop::Deadline(self.worker.engine().limits.time)));
+                }
+                () = sleep_until(end) => return Ok(None),
+            }
+        }
+    }
+
     async fn stream(
         &mut self,
         answer: &mut dyn ResponseStream,
@@ -156,21 +247,6 @@ impl TurnLoop<'_> {
     ) -> Result<Ending, EngineError> {
         let mut parts = 0_u32;
         let patience = answer.patience();
-        let hub = self.worker.engine().hub.clone();
-        if hub.requests.available_permits() == 0 {
-            let most = self.worker.engine().crowd.requests;
-            let text = format!("waiting: {most} requests are running (the limit)");
-            front.tell(UiEvent::Notice(text));
-        }
-        let _permit = loop {
-            tokio::select! {
-                biased;
-                request = front.next() => if let Some(stop) = self.worker.heed(request, front).await? {
-                    return Ok(Ending::Stopped(stop));
-                },
-                permit = hub.requests.acquire() => break permit,
-            }
-        };
         let mut silent_until = Instant::now() + patience;
         loop {
             let due = draft.due.unwrap_or(deadline);
@@ -267,6 +343,7 @@ impl TurnLoop<'_> {
         draft: Draft,
         ending: Ending,
         mut with: Vec<Effect>,
+        reservation: Option<Reservation>,
         front: &mut FrontEnd<'_>,
     ) -> Result<(Vec<Row>, Outcome), EngineError> {
         let dropped = draft.is_stored().then(|| self.drop_draft());
@@ -274,6 +351,8 @@ impl TurnLoop<'_> {
         let (events, outcome) = self.rows_of(draft.text, ending);
         let report = report_of(&events, &outcome);
         self.worker.crash_point(CrashPoint::BeforeAnswerStored);
+        // The commit with the usage releases it.
+        drop(reservation);
         let rows = self
             .worker
             .ledger

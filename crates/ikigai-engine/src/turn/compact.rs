@@ -1,6 +1,7 @@
 //! Summaries: the model writes texts that replace older rows, in parallel to turns.
 
 use std::fmt;
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,11 +21,12 @@ use tokio::time::timeout;
 use super::Turn;
 use super::ask::{priced, release, silent};
 use super::environment;
+use crate::budget::caps;
 use crate::environment::CrashPoint;
 use crate::figures::{tokens, turns};
 use crate::frontend::{FrontEnd, Stop, UiEvent};
 use crate::hub::Hub;
-use crate::ledger::{CommitPlan, Ledger, read_held};
+use crate::ledger::{CommitPlan, Estimate, Ledger, Reservation, read_held};
 use crate::recall;
 use crate::{EngineError, Worker, window};
 
@@ -55,6 +57,7 @@ pub(crate) struct Summary {
     provider: String,
     model: String,
     writing: JoinHandle<Result<Response, String>>,
+    reservation: Option<Reservation>,
 }
 
 impl Drop for Summary {
@@ -153,9 +156,20 @@ impl ContextKeeper<'_> {
         instructions: Option<&str>,
     ) -> Result<Summary, EngineError> {
         let asking = self.summary_requests(turn, &range, instructions);
+        let estimate = self.estimate_summary(turn, &asking);
+        let ledger = &mut self.worker.ledger;
+        let caps = caps(&ledger.engine, &ledger.agent).await?;
+        let reserved = ledger.reserve(&caps, estimate, None).await?;
         let Ledger { agent, engine, .. } = &mut self.worker.ledger;
         let conversation = agent.state.agent().to_string();
-        let writing = write(turn.model.clone(), asking, conversation, engine.hub.clone());
+        let (writing, reservation) = match reserved {
+            Ok(reservation) => {
+                let hub = engine.hub.clone();
+                let writing = write(turn.model.clone(), asking, conversation, hub);
+                (tokio::spawn(writing), reservation)
+            }
+            Err(refused) => (tokio::spawn(ready(Err(refused.reason))), None),
+        };
         let scale = Scale::of(&agent.state, &agent.view, &turn.target, turn.scale);
         Ok(Summary {
             scale,
@@ -164,8 +178,23 @@ impl ContextKeeper<'_> {
             range,
             provider: turn.target.provider.clone(),
             model: turn.target.model.clone(),
-            writing: tokio::spawn(writing),
+            writing,
+            reservation,
         })
+    }
+
+    fn estimate_summary(&self, turn: &Turn, asking: &Asking) -> Estimate {
+        let Agent { state, view, .. } = &self.worker.ledger.agent;
+        let scale = Scale::of(state, view, &turn.target, turn.scale);
+        let (input, requests) = match asking {
+            Asking::Conversation(request) => (estimate_request(request), 1),
+            // Two neighbouring chunks fill more than one request.
+            Asking::Chunks(chunks, _) => {
+                let input = chunks.tokens();
+                (input, input.saturating_mul(2) / turn.window.cap.max(1) + 1)
+            }
+        };
+        Estimate::new(&*turn.model, scale.counted(input), requests)
     }
 
     fn summary_requests(
@@ -325,6 +354,10 @@ impl ContextKeeper<'_> {
             data: summary.data(),
         });
         self.worker.crash_point(CrashPoint::BeforeSummaryStored);
+        // The commit with the usage releases it.
+        if let Some(reservation) = &summary.reservation {
+            reservation.end();
+        }
         let rows = [usage].into_iter().chain(row).collect();
         let rows = self
             .worker

@@ -12,8 +12,8 @@ use ikigai_tools::tool_names::{TODO, current_name};
 
 use super::Turn;
 use super::compact::{ContextKeeper, MOST_FAILURES};
+use crate::budget::used_up;
 use crate::calls::OpenCall;
-use crate::cost::used_up;
 use crate::environment::CrashPoint;
 use crate::figures::{tokens, turns};
 use crate::frontend::{FrontEnd, Stop, UiEvent};

@@ -15,8 +15,9 @@ use super::calls::ToolRound;
 use super::compact::ContextKeeper;
 use super::settle::Settlement;
 use super::{Interpreter, Summary};
+use crate::budget::{UsedCap, used_caps};
 use crate::context::Context;
-use crate::cost::{Cap, caps};
+
 use crate::environment::CrashPoint;
 use crate::family::{Family, Started};
 use crate::frontend::{FrontEnd, Question, Stop, UiEvent};
@@ -135,8 +136,8 @@ impl Worker {
     }
 
     /// Returns the caps of the agent and its ancestors, the nearest first.
-    pub async fn caps(&self) -> Result<Vec<Cap>, EngineError> {
-        caps(&self.ledger.engine, &self.ledger.agent).await
+    pub async fn caps(&self) -> Result<Vec<UsedCap>, EngineError> {
+        used_caps(&self.ledger.engine, &self.ledger.agent).await
     }
 
     /// Returns the contents of the window.

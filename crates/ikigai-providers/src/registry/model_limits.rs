@@ -21,7 +21,7 @@ pub(super) struct ModelLimits {
     /// Tokens of a request and its response together.
     window: u64,
     /// Tokens of these that are reserved for the response.
-    reserve: u64,
+    pub(super) reserve: u64,
     /// Output limit that requests state; none: the server decides.
     pub(super) output: Option<u64>,
 }

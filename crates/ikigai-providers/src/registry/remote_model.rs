@@ -104,6 +104,11 @@ impl Model for RemoteModel {
         self.limits.request_tokens()
     }
 
+    fn most_output(&self) -> Option<u64> {
+        let known = self.spec.as_ref().and_then(|spec| spec.max_output);
+        self.limits.output.or(known).or(Some(self.limits.reserve))
+    }
+
     fn cost_nano_usd(&self, usage: &Amounts) -> Option<u64> {
         self.spec.as_ref()?.cost_nano_usd(usage)
     }

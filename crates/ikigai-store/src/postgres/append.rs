@@ -4,7 +4,7 @@
 //! [`crate::transaction::decide`] accepts; a claim that fails goes through the full transaction,
 //! which explains why.
 
-use ikigai_core::{RowRef, Seq};
+use ikigai_core::{Kind, RowRef, Seq};
 
 use super::connect::Link;
 use super::pipeline::{OwnedParam, send_all};
@@ -55,7 +55,9 @@ impl<'a> Append<'a> {
         let [claim] = batch.heads.as_slice() else {
             return None;
         };
-        let is_plain = batch.with.is_empty() && !batch.rows.is_empty();
+        // Usage also changes totals under spending caps.
+        let spends = batch.rows.iter().any(|row| row.kind == Kind::Usage);
+        let is_plain = batch.with.is_empty() && !batch.rows.is_empty() && !spends;
         Some(Self {
             batch,
             agent: claim.agent,

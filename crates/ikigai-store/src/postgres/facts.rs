@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, VecDeque};
 use ikigai_core::{AgentId, Epoch, ProcessId};
 use tokio_postgres::Row;
 
+use super::budget::{self, BudgetReader};
 use super::connect::Link;
 use super::owner::is_alive;
 use super::pipeline::{OwnedParam, send_all};
@@ -31,6 +32,8 @@ pub(super) struct TransactionFacts {
     pub(super) witness: i64,
     /// Version of the tables.
     pub(super) version: i64,
+    /// Totals and reservations, until the facts are complete.
+    pub(super) budgets: BudgetReader,
 }
 
 const VERSION: &str = "SELECT version::bigint FROM schema_version";
@@ -109,6 +112,8 @@ impl TransactionFacts {
                 }
             }
         }
+        let budgets = std::mem::take(&mut read.budgets);
+        read.facts.budgets = budgets.finish(link, keys, process).await?;
         Ok(read)
     }
 
@@ -153,8 +158,14 @@ fn queries(keys: &FactKeys, process: ProcessId) -> Vec<FactQuery> {
         read.witness = get(row, 0)?;
         Ok(())
     });
-    let is_needed = !keys.records.is_empty();
-    add(is_needed, LOCK_RECORDS, texts(&keys.records), |_, _| Ok(()));
+    if keys.spenders.is_empty() {
+        let is_needed = !keys.records.is_empty();
+        add(is_needed, LOCK_RECORDS, texts(&keys.records), |_, _| Ok(()));
+    } else {
+        let mut values = texts(&keys.records);
+        values.extend(texts(&keys.spenders));
+        add(true, budget::LOCK_FAMILIES, values, |_, _| Ok(()));
+    }
     let is_needed = !keys.heads.is_empty();
     add(is_needed, LOCK_HEADS, texts(&keys.heads), |_, _| Ok(()));
     let is_needed = !keys.agents.is_empty();
@@ -190,6 +201,24 @@ fn queries(keys: &FactKeys, process: ProcessId) -> Vec<FactQuery> {
         read.facts.jobs.insert(job, get(row, 1)?);
         Ok(())
     });
+    let is_needed = !keys.budgets.is_empty();
+    let roots = || texts(&keys.budgets);
+    add(is_needed, budget::TOTALS, roots(), |read, row| {
+        read.budgets.add_total(row)
+    });
+    add(is_needed, budget::RESERVED, roots(), |read, row| {
+        read.budgets.add_reservation(row)
+    });
+    let is_needed = !keys.counted.is_empty();
+    add(
+        is_needed,
+        budget::RUNNING,
+        texts(&keys.counted),
+        |read, row| {
+            read.facts.running.insert(parsed(row, 0)?, number(row, 1)?);
+            Ok(())
+        },
+    );
     let new = stored_limit(keys.new_agents);
     add(new > 0, AGENT_KEYS, vec![Box::new(new)], |read, row| {
         read.agent_keys.push_back(get(row, 0)?);

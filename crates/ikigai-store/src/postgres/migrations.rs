@@ -17,6 +17,7 @@ pub const MIGRATIONS: Migrations = &[
     include_str!("schema/006.sql"),
     include_str!("schema/007.sql"),
     include_str!("schema/008.sql"),
+    include_str!("schema/009.sql"),
 ];
 
 /// State of a schema.

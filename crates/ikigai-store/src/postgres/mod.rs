@@ -2,6 +2,7 @@
 
 mod ancestry;
 mod append;
+mod budget;
 mod connect;
 mod dump;
 mod errors;

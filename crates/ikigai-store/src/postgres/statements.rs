@@ -2,6 +2,7 @@
 
 use ikigai_core::{Epoch, NewRow, RowRef};
 
+use super::budget;
 use super::errors::PostgresRefusal;
 use super::facts::TransactionFacts;
 use super::pipeline::OwnedParam;
@@ -67,6 +68,10 @@ impl<'a> StatementBuilder<'a> {
             Write::Mail(write) => self.add_mail(*write)?,
             Write::Run(write) => self.add_run(*write)?,
             Write::Job(write) => self.add_job(*write)?,
+            Write::Budget(write) => {
+                let statement = budget::statement(&self.read.keys, self.process, *write)?;
+                self.statements.push(statement);
+            }
             Write::InsertBlobPart { hash, part, bytes } => self.push(
                 "INSERT INTO blobs (hash, part, bytes) VALUES ($1, $2, $3)
                  ON CONFLICT (hash, part) DO NOTHING",

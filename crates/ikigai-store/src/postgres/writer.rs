@@ -239,7 +239,7 @@ impl PostgresWriter {
     async fn transact(&mut self, link: Link, mut jobs: Vec<CommitJob>) -> WriteOutcome {
         let keys = FactKeys::of(jobs.iter().map(|job| &job.batch));
         let owner = Arc::clone(&self.owner);
-        let process = if keys.takes_leases {
+        let process = if keys.registers {
             match owner.register().await {
                 Ok(key) => Some(key),
                 Err(cause) => {

@@ -3,6 +3,7 @@
 use ikigai_core::{Epoch, NewRow, RowRef};
 use rusqlite::{Connection, Params, params};
 
+use super::budget;
 use super::errors::{SqliteRefusal, is_reference_violation};
 use super::facts;
 use super::locks::SqliteOwner;
@@ -21,7 +22,7 @@ pub(super) fn apply(
     batch: &Batch,
 ) -> Result<Committed, SqliteRefusal> {
     let needed = FactKeys::of([batch]);
-    let process = needed.takes_leases.then(|| owner.register(connection));
+    let process = needed.registers.then(|| owner.register(connection));
     let process = process.transpose()?;
     let (facts, keys) = facts::read(connection, owner, &needed)?;
     let writes = decide(&facts, batch)?;
@@ -42,7 +43,7 @@ pub(super) fn apply(
 
 struct Executor<'a> {
     connection: &'a Connection,
-    /// Key of this process, if the batch takes a lease.
+    /// Key of this process, if the batch takes a lease or reserves.
     process: Option<i64>,
     keys: RowKeys,
 }
@@ -74,6 +75,9 @@ impl Executor<'_> {
             Write::Mail(write) => self.write_mail(*write),
             Write::Run(write) => self.write_run(*write),
             Write::Job(write) => self.write_job(*write),
+            Write::Budget(write) => {
+                budget::write(self.connection, &self.keys, self.process, *write)
+            }
             Write::InsertBlobPart { hash, part, bytes } => self.run(
                 "INSERT INTO blobs (hash, part, bytes) VALUES (?1, ?2, ?3)
                  ON CONFLICT (hash, part) DO NOTHING",

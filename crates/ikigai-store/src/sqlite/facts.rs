@@ -3,6 +3,7 @@
 use ikigai_core::{AgentId, Epoch, ProcessId, SessionId};
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::budget;
 use super::errors::SqliteRefusal;
 use super::locks::SqliteOwner;
 use super::values::{number, optional_process, parsed, seq, text};
@@ -56,6 +57,20 @@ pub(super) fn read(
     for job in &keys.jobs {
         if let Some(is_open) = read_job(connection, *job)? {
             facts.jobs.insert(*job, is_open);
+        }
+    }
+    for root in &keys.budgets {
+        if let Some(key) = row_keys.agents.get(root) {
+            facts
+                .budgets
+                .insert(*root, budget::read(connection, owner, *key)?);
+        }
+    }
+    for root in &keys.counted {
+        if let Some(key) = row_keys.agents.get(root) {
+            facts
+                .running
+                .insert(*root, budget::count_running(connection, *key)?);
         }
     }
     Ok((facts, row_keys))

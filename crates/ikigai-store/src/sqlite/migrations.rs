@@ -28,6 +28,7 @@ pub const MIGRATIONS: Migrations = &[
     include_str!("schema/011.sql"),
     include_str!("schema/012.sql"),
     include_str!("schema/013.sql"),
+    include_str!("schema/014.sql"),
 ];
 
 /// Limit of backups of one version.

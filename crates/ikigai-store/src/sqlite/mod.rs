@@ -5,6 +5,7 @@
 //! that a missing database is created and an older one migrated.
 
 mod ancestry;
+mod budget;
 mod connect;
 mod dump;
 mod errors;

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use ikigai_core::{AgentId, Epoch, RowRef, Seq, SessionId};
+use ikigai_core::{AgentId, Epoch, Kind, RowRef, Seq, SessionId};
 
 use crate::batch::{
-    AgentEffect, Batch, DraftEffect, Effect, JobEffect, LeaseEffect, MailEffect, RunEffect,
+    AgentEffect, Batch, BudgetEffect, DraftEffect, Effect, JobEffect, LeaseEffect, MailEffect,
+    RunEffect,
 };
-use crate::records::{MailId, ProcessRecord, RunId, Status};
+use crate::records::{MailId, ProcessRecord, ReservationId, RunId, Spending, Status};
 
 /// Keys of the facts that some batches need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,12 +33,18 @@ pub struct FactKeys {
     pub runs: BTreeSet<RunId>,
     /// Background processes.
     pub jobs: BTreeSet<RunId>,
+    /// Agents that spend or reserve: no other transaction may do so in their families.
+    pub spenders: BTreeSet<AgentId>,
+    /// Agents whose caps are checked.
+    pub budgets: BTreeSet<AgentId>,
+    /// Agents whose running descendants are counted.
+    pub counted: BTreeSet<AgentId>,
     /// Number of agents that are created.
     pub new_agents: usize,
     /// Number of sessions that are created.
     pub new_sessions: usize,
-    /// A lease is taken, so this process must be registered.
-    pub takes_leases: bool,
+    /// This process must be registered, because it takes a lease or reserves.
+    pub registers: bool,
 }
 
 impl FactKeys {
@@ -46,6 +53,8 @@ impl FactKeys {
         let mut keys = Self::default();
         for batch in batches {
             keys.heads.extend(batch.heads.iter().map(|it| it.agent));
+            let usage = batch.rows.iter().filter(|row| row.kind == Kind::Usage);
+            keys.spenders.extend(usage.map(|row| row.agent));
             for effect in &batch.with {
                 keys.add(effect);
             }
@@ -66,7 +75,7 @@ impl FactKeys {
             Effect::Lease(LeaseEffect::Take { agent }) => {
                 self.heads.insert(*agent);
                 self.leases.insert(*agent);
-                self.takes_leases = true;
+                self.registers = true;
             }
             Effect::Lease(LeaseEffect::Give { agent, .. })
             | Effect::Draft(DraftEffect::Append { agent, .. } | DraftEffect::Drop { agent, .. }) => {
@@ -91,6 +100,7 @@ impl FactKeys {
             ) => {
                 self.jobs.insert(*job);
             }
+            Effect::Budget(effect) => self.add_budget(effect),
             Effect::PutSnapshot(snapshot) => {
                 self.agents.insert(snapshot.upto.agent);
             }
@@ -107,7 +117,7 @@ impl FactKeys {
                 self.records.extend(agent.parent);
                 self.agents.extend(agent.fork_point.map(|row| row.agent));
                 self.new_agents += 1;
-                self.takes_leases |= *owned;
+                self.registers |= *owned;
             }
             AgentEffect::SetName { agent, name } => {
                 self.records.insert(*agent);
@@ -128,6 +138,23 @@ impl FactKeys {
                     self.revived.insert(*agent);
                 }
             }
+        }
+    }
+
+    fn add_budget(&mut self, effect: &BudgetEffect) {
+        match effect {
+            BudgetEffect::Reserve { agent, cap, .. } => {
+                self.heads.insert(*agent);
+                self.spenders.insert(*agent);
+                self.agents.insert(cap.root);
+                self.budgets.insert(cap.root);
+                self.registers = true;
+            }
+            BudgetEffect::CountAgent { root, .. } => {
+                self.records.insert(*root);
+                self.counted.insert(*root);
+            }
+            BudgetEffect::Release { .. } => {}
         }
     }
 
@@ -168,6 +195,19 @@ pub struct Facts {
     pub runs: HashMap<RunId, bool>,
     /// The background processes; `true` if the process has not ended.
     pub jobs: HashMap<RunId, bool>,
+    /// The agents whose caps are checked.
+    pub budgets: HashMap<AgentId, BudgetFacts>,
+    /// Numbers of running agents: an agent and its descendants.
+    pub running: HashMap<AgentId, u64>,
+}
+
+/// Facts about the spending of an agent and its descendants.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BudgetFacts {
+    /// Amount of all `usage` rows.
+    pub spent: Spending,
+    /// Reservations of living processes.
+    pub reserved: HashMap<ReservationId, Spending>,
 }
 
 /// Facts about one agent.
@@ -222,6 +262,8 @@ pub struct FactChanges {
     pub(super) mail: HashMap<MailId, MailFacts>,
     pub(super) runs: HashMap<RunId, bool>,
     pub(super) jobs: HashMap<RunId, bool>,
+    pub(super) budgets: HashMap<AgentId, BudgetFacts>,
+    pub(super) running: HashMap<AgentId, u64>,
 }
 
 impl Facts {
@@ -238,5 +280,7 @@ impl Facts {
         self.mail.extend(changes.mail);
         self.runs.extend(changes.runs);
         self.jobs.extend(changes.jobs);
+        self.budgets.extend(changes.budgets);
+        self.running.extend(changes.running);
     }
 }

@@ -8,8 +8,8 @@ use super::facts::{AgentFacts, FactChanges, Facts, LeaseHolder, MailFacts};
 use super::job_rules::decide_job;
 use super::writes::{AgentWrite, DraftWrite, HeadWrite, MailWrite, RunWrite, Write, Writes};
 use crate::batch::{
-    AgentEffect, Batch, Committed, DraftEffect, Effect, HeadClaim, JobEffect, LeaseEffect,
-    MailEffect, NewAgent, RunEffect,
+    AgentEffect, Batch, BudgetEffect, Committed, DraftEffect, Effect, HeadClaim, JobEffect,
+    LeaseEffect, MailEffect, NewAgent, RunEffect,
 };
 use crate::blobs::PART_BYTES;
 use crate::error::CommitError;
@@ -98,7 +98,8 @@ pub(super) fn precedes_rows(effect: &Effect) -> bool {
     match effect {
         Effect::MakeSession { .. }
         | Effect::Agent(AgentEffect::Create { .. })
-        | Effect::Lease(LeaseEffect::Take { .. }) => true,
+        | Effect::Lease(LeaseEffect::Take { .. })
+        | Effect::Budget(BudgetEffect::CountAgent { .. }) => true,
         Effect::Agent(
             AgentEffect::SetName { .. }
             | AgentEffect::SetOrigin { .. }
@@ -109,16 +110,17 @@ pub(super) fn precedes_rows(effect: &Effect) -> bool {
         | Effect::Mail(_)
         | Effect::Run(_)
         | Effect::Job(_)
+        | Effect::Budget(BudgetEffect::Reserve { .. } | BudgetEffect::Release { .. })
         | Effect::PutBlobPart { .. }
         | Effect::PutSnapshot(_) => false,
     }
 }
 
 /// A decision in progress: the facts, with the changes so far on top of them.
-struct Decider<'f, 'b> {
-    facts: &'f Facts,
-    changes: FactChanges,
-    list: Vec<Write<'b>>,
+pub(super) struct Decider<'f, 'b> {
+    pub(super) facts: &'f Facts,
+    pub(super) changes: FactChanges,
+    pub(super) list: Vec<Write<'b>>,
     committed: Committed,
 }
 
@@ -149,7 +151,7 @@ impl<'b> Decider<'_, 'b> {
     }
 
     /// Refuses a process that does not hold the lease of that epoch.
-    fn fence(&self, agent: AgentId, epoch: Epoch) -> Result<(), CommitError> {
+    pub(super) fn fence(&self, agent: AgentId, epoch: Epoch) -> Result<(), CommitError> {
         let facts = self.agent(agent)?;
         if facts.epoch == epoch && facts.holder == LeaseHolder::This {
             return Ok(());
@@ -190,6 +192,7 @@ impl<'b> Decider<'_, 'b> {
         if !rows.is_empty() {
             self.committed.rows.extend(rows.iter().map(|(at, _)| *at));
             self.list.push(Write::InsertRows(rows));
+            self.add_spending(batch);
         }
         Ok(())
     }
@@ -248,6 +251,7 @@ impl<'b> Decider<'_, 'b> {
                 self.list.push(Write::Job(write));
                 Ok(())
             }
+            Effect::Budget(effect) => self.add_budget_effect(effect),
             Effect::PutBlobPart { hash, part, bytes } => {
                 if bytes.len() > PART_BYTES {
                     return Err(bad(format!("a part of {} bytes of a blob", bytes.len())));
@@ -426,12 +430,15 @@ impl<'b> Decider<'_, 'b> {
                 facts.holder = LeaseHolder::This;
                 self.list
                     .push(Write::Head(HeadWrite::SetOwner { agent, epoch }));
+                // No request of the former holder is paid by this one.
+                self.release_all(agent);
                 self.committed.leases.push((agent, epoch));
             }
             LeaseEffect::Give { agent, epoch } => {
                 self.fence(agent, epoch)?;
                 self.agent_mut(agent)?.holder = LeaseHolder::Free;
                 self.list.push(Write::Head(HeadWrite::ClearOwner { agent }));
+                self.release_all(agent);
             }
         }
         Ok(())

@@ -5,8 +5,8 @@ use ikigai_core::{AgentId, Epoch, Micros, NewRow, RowRef, SessionId};
 use super::facts::FactChanges;
 use crate::batch::{Committed, NewAgent};
 use crate::records::{
-    BlobHash, EffectClass, JobRecord, MailId, MailOrigin, MailState, MailTopic, RunId, Snapshot,
-    Status,
+    BlobHash, EffectClass, JobRecord, MailId, MailOrigin, MailState, MailTopic, ReservationId,
+    RunId, Snapshot, Spending, Status,
 };
 
 /// Outcome of an accepted batch, to be executed in order.
@@ -44,6 +44,8 @@ pub enum Write<'b> {
     Run(RunWrite),
     /// Writes the record of a background process.
     Job(JobWrite<'b>),
+    /// Writes reservations and running totals.
+    Budget(BudgetWrite),
     /// Inserts a part of a blob, unless that part exists.
     InsertBlobPart {
         hash: BlobHash,
@@ -149,4 +151,22 @@ pub enum JobWrite<'b> {
     DropPattern { job: RunId },
     /// Ends a running process.
     End { job: RunId, ended: Micros },
+}
+
+/// A write to reservations and running totals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BudgetWrite {
+    /// Adds an agent's spending to the totals of the agent and its ancestors that have one.
+    Spend { agent: AgentId, amount: Spending },
+    /// Inserts a reservation of this process.
+    Reserve {
+        reservation: ReservationId,
+        root: AgentId,
+        agent: AgentId,
+        estimate: Spending,
+    },
+    /// Deletes a reservation.
+    Release { reservation: ReservationId },
+    /// Deletes all reservations of an agent, whose lease changes hands.
+    ReleaseAll { agent: AgentId },
 }

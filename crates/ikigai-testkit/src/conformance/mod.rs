@@ -19,6 +19,7 @@
 //! A check is a function in one of the folder's modules and one line in `store_checks!`.
 
 mod agents;
+mod budgets;
 mod jobs;
 mod leases;
 mod mail;
@@ -147,6 +148,14 @@ macro_rules! store_checks {
                 watch_tells_of_commits
                 the_pulse_beats_with_rows_and_mail_only
                 effects_of_a_failed_batch_are_taken_back
+            ;
+            budgets:
+                reservations_keep_a_tree_below_its_cap
+                a_repeated_reservation_counts_once
+                totals_of_a_cap_follow_usage_rows
+                reservations_end_with_process_and_lease
+                processes_reserve_one_after_the_other
+                agents_below_a_cap_are_counted
             ;
             search:
                 rows_are_found_by_their_words

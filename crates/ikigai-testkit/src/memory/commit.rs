@@ -2,15 +2,15 @@
 
 use ikigai_core::{Micros, ProcessId, Row, StoredKind};
 use ikigai_store::transaction::{
-    AgentFacts, AgentWrite, DraftWrite, FactKeys, Facts, HeadWrite, JobWrite, LeaseHolder,
-    MailFacts, MailWrite, RunWrite, Write, decide,
+    AgentFacts, AgentWrite, BudgetFacts, BudgetWrite, DraftWrite, FactKeys, Facts, HeadWrite,
+    JobWrite, LeaseHolder, MailFacts, MailWrite, RunWrite, Write, decide,
 };
 use ikigai_store::{
     Batch, CommitError, Committed, DraftRecord, JobRecord, MailRecord, MailState, RunId, RunRecord,
     SessionRecord, Status,
 };
 
-use super::log::{AgentLog, AgentRow, MemoryLog};
+use super::log::{AgentLog, AgentRow, MemoryLog, MemoryReservation};
 
 /// Commits a batch of `process`, whole or not at all.
 pub(super) fn commit(
@@ -75,6 +75,19 @@ fn read_facts(log: &MemoryLog, process: ProcessId, keys: &FactKeys) -> Facts {
     let jobs = log.jobs.iter().filter(|job| keys.jobs.contains(&job.id));
     let jobs = jobs.map(|job| (job.id, job.ended.is_none()));
     facts.jobs.extend(jobs);
+    for root in keys.budgets.iter().filter(|it| log.agents.contains_key(it)) {
+        let reserved = log.reservations.iter().filter(|it| it.root == *root);
+        let reserved = reserved.filter(|it| log.is_alive(it.process));
+        let found = BudgetFacts {
+            spent: log.spent_below(*root),
+            reserved: reserved.map(|it| (it.id, it.amount)).collect(),
+        };
+        facts.budgets.insert(*root, found);
+    }
+    for root in keys.counted.iter().filter(|it| log.agents.contains_key(it)) {
+        let tree = log.below(*root, |agent| agent.status == Status::Running);
+        facts.running.insert(*root, tree.len() as u64);
+    }
     facts
 }
 
@@ -112,6 +125,7 @@ fn execute(log: &mut MemoryLog, process: ProcessId, write: Write<'_>) {
         Write::Mail(write) => write_mail(log, write),
         Write::Run(write) => write_run(log, write),
         Write::Job(write) => write_job(log, write),
+        Write::Budget(write) => write_budget(log, process, write),
         Write::InsertBlobPart { hash, part, bytes } => {
             let parts = log.blobs.entry(hash).or_default();
             parts.entry(part).or_insert_with(|| bytes.to_vec());
@@ -241,6 +255,29 @@ fn write_job(log: &mut MemoryLog, write: JobWrite<'_>) {
         .iter_mut()
         .filter(|record| record.id == job)
         .for_each(change);
+}
+
+fn write_budget(log: &mut MemoryLog, process: ProcessId, write: BudgetWrite) {
+    match write {
+        // Totals are computed when they are needed.
+        BudgetWrite::Spend { .. } => {}
+        BudgetWrite::Reserve {
+            reservation,
+            root,
+            agent,
+            estimate,
+        } => log.reservations.push(MemoryReservation {
+            id: reservation,
+            root,
+            agent,
+            process,
+            amount: estimate,
+        }),
+        BudgetWrite::Release { reservation } => {
+            log.reservations.retain(|it| it.id != reservation);
+        }
+        BudgetWrite::ReleaseAll { agent } => log.reservations.retain(|it| it.agent != agent),
+    }
 }
 
 fn append_draft(record: &mut AgentRow, text: &str, at: Micros) {

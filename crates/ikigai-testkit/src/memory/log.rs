@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use ikigai_core::data::{self, UsageData};
 use ikigai_core::{
     AgentId, ControlQuery, Direction, Epoch, Micros, PageQuery, ProcessId, Row, RowRef, Seq, Span,
 };
 use ikigai_store::blobs::join_parts;
 use ikigai_store::{
     AgentRecord, BlobHash, DraftRecord, Head, JobRecord, MailRecord, NewAgent, ProcessRecord,
-    RunRecord, SessionRecord, Snapshot, Status,
+    ReservationId, RunRecord, SessionRecord, Snapshot, Spending, Status,
 };
 
 /// All that is stored.
@@ -24,7 +25,17 @@ pub(super) struct MemoryLog {
     pub(super) mail: Vec<MailRecord>,
     pub(super) runs: Vec<RunRecord>,
     pub(super) jobs: Vec<JobRecord>,
+    pub(super) reservations: Vec<MemoryReservation>,
     pub(super) blobs: HashMap<BlobHash, BTreeMap<u32, Vec<u8>>>,
+}
+
+/// A reservation under one cap.
+pub(super) struct MemoryReservation {
+    pub(super) id: ReservationId,
+    pub(super) root: AgentId,
+    pub(super) agent: AgentId,
+    pub(super) process: ProcessId,
+    pub(super) amount: Spending,
 }
 
 /// A process that opened the log.
@@ -97,6 +108,36 @@ impl MemoryLog {
     pub(super) fn agent_mut(&mut self, agent: AgentId) -> &mut AgentLog {
         let log = self.agents.get_mut(&agent);
         log.expect("the decision checked that the agent exists")
+    }
+
+    /// Returns an agent and its descendants, as far as `is_in` says so.
+    pub(super) fn below(&self, root: AgentId, is_in: impl Fn(&AgentRow) -> bool) -> Vec<AgentId> {
+        let mut tree: Vec<AgentId> = Vec::new();
+        // Parents are made before their children.
+        for agent in &self.made {
+            let Some(record) = self.agents.get(agent).map(|log| &log.record) else {
+                continue;
+            };
+            let parent = record.agent.parent;
+            let is_below = *agent == root || parent.is_some_and(|parent| tree.contains(&parent));
+            if is_below && is_in(record) {
+                tree.push(*agent);
+            }
+        }
+        tree
+    }
+
+    /// Adds up the newest `usage` rows of an agent and its descendants.
+    pub(super) fn spent_below(&self, root: AgentId) -> Spending {
+        let tree = self.below(root, |_| true);
+        let newest = tree
+            .into_iter()
+            .flat_map(|agent| self.rows_of_kind(Span::whole(agent), "usage", 1));
+        let totals = newest.map(|row| {
+            let usage: UsageData = data::read(row.data.as_deref());
+            Spending::from(&usage.sum.unwrap_or(usage.amounts))
+        });
+        totals.sum()
     }
 
     pub(super) fn head(&self, agent: AgentId) -> Option<Head> {

@@ -6,6 +6,7 @@
 
 mod approval;
 mod background;
+mod budget;
 mod commands;
 mod config;
 mod context;

@@ -168,6 +168,45 @@ async fn a_budget_is_set_shown_and_taken_off() {
             "No budget. /budget $5 or /budget 200k to set one",
         ),
         (
+            "/budget $5 --tree --agents 20 --time 2h",
+            "Budget of this agent and its children: $5.00, 20 agents, 2 h · so far 10 in · 2 out \
+             · $0.0001",
+        ),
+        (
+            "/budget",
+            "budget: $0.0001 of $5.00, 1 of 20 agents, 0 s of 2 h",
+        ),
+        (
+            "/budget 1k --own",
+            "Budget of this agent without its children: 1.0k tokens · so far 10 in · 2 out · \
+             $0.0001",
+        ),
+        ("/budget", "budget (without children): 12 of 1.0k tokens"),
+        (
+            "/budget --time 2",
+            "⚠ --time needs a duration, such as 30m or 2h",
+        ),
+        (
+            "/budget --time 0s",
+            "⚠ --time needs a duration, such as 30m or 2h",
+        ),
+        (
+            "/budget --agents 0",
+            "⚠ --agents needs a number, such as 20",
+        ),
+        (
+            "/budget --own --agents 2",
+            "⚠ --agents limits the tree · use it without --own",
+        ),
+        (
+            "/budget $5 --own --tree",
+            "⚠ --own and --tree exclude each other",
+        ),
+        (
+            "/budget --tree",
+            "⚠ which budget? /budget $5, /budget 200k or /budget --time 2h",
+        ),
+        (
             "/budget $5",
             "Budget of this agent and its children: $5.00 · so far 10 in · 2 out · $0.0001",
         ),

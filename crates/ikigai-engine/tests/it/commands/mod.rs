@@ -1,6 +1,7 @@
 //! Slash commands: output, stored rows, and the same screen and request after a restart.
 
 mod arguments;
+mod budget;
 mod cost;
 mod lines;
 mod message_size;
