@@ -7,6 +7,7 @@ use super::cell::GridCell;
 use super::theme::{CellStyle, Theme};
 use crate::line::TextLine;
 use crate::look::Look;
+use crate::text::clean;
 use crate::width::pieces;
 
 /// Limit of links per screen; further ones are plain text.
@@ -69,7 +70,7 @@ impl Grid {
     }
 
     /// Writes text from a cell on; returns the column behind it.
-    /// Drops control characters and text that does not fit into the row.
+    /// Names control and invisible characters; drops text that does not fit into the row.
     pub fn put(&mut self, row: u16, column: u16, text: &str, look: impl Into<Look>) -> u16 {
         self.put_linked(row, column, text, look.into(), 0)
     }
@@ -148,9 +149,11 @@ impl Grid {
     }
 
     fn put_linked(&mut self, row: u16, column: u16, text: &str, look: Look, link: u16) -> u16 {
+        // The last gate before the terminal: names and words of models may come as they are.
+        let text = clean(text);
         let cells = self.row_mut(row);
         let mut at = usize::from(column);
-        for piece in pieces(text) {
+        for piece in pieces(&text) {
             let end = at + usize::from(piece.width);
             if end > cells.len() {
                 // Half a wide character cannot be shown.

@@ -58,12 +58,14 @@ fn a_wide_cell_says_what_it_is() {
 }
 
 #[test]
-fn control_characters_never_get_in() {
-    let mut grid = Grid::new(20, 1);
+fn control_and_invisible_characters_are_named() {
+    let mut grid = Grid::new(60, 1);
 
-    let next = grid.put(0, 0, "a\u{1b}[31mb\u{9b}\u{7}\u{202e}c\n", Tone::Text);
+    let hostile = "a\u{1b}[31mb\u{9b}\u{7}\u{202e}c\u{2028}d\n";
+    let next = grid.put(0, 0, hostile, Tone::Text);
 
-    assert_eq!((row(&grid, 0).as_str(), next), ("a[31mbc", 7));
+    let named = "a␛[31mb⟨U+009B⟩␇⟨U+202E⟩c⟨U+2028⟩d";
+    assert_eq!((row(&grid, 0).as_str(), next), (named, 34));
 }
 
 #[test]
