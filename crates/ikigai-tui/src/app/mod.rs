@@ -20,6 +20,7 @@ mod hints;
 mod hits;
 mod input_layer;
 mod key_entry;
+mod key_repeat;
 mod layer;
 mod line_prompt;
 mod lines;
@@ -417,6 +418,7 @@ impl App {
         if let Some(layer) = self.stack.last_mut() {
             layer.tick(&mut self.ctx);
         }
+        self.question.tick(&mut self.ctx);
         self.apply_changes();
         self.sync_question();
         self.ctx.keep_typed();
@@ -436,6 +438,7 @@ impl App {
             toast,
             layer,
             question,
+            self.question.answers_at(),
             ctx.armed_until(),
             ctx.typed_due(),
         ];

@@ -11,6 +11,7 @@ use ikigai_engine::{Answer, Question};
 use super::UiContext;
 use super::draw::ItemLayout;
 use super::hints::Hints;
+use super::key_repeat::KeyRepeat;
 use super::layer::{Area, Handled, Layer};
 use super::lines::NARROW;
 use super::mouse::WHEEL_ROWS;
@@ -48,6 +49,8 @@ pub(super) struct QuestionLayer {
     body: Option<Body>,
     /// Text that the user types for the answer.
     typing: Option<(Typing, Editor)>,
+    /// Approving keys, also those of earlier questions.
+    repeat: KeyRepeat,
 }
 
 /// Part of a question that was on the screen.
@@ -101,6 +104,7 @@ impl QuestionLayer {
         if question != self.question.as_ref() {
             *self = Self {
                 question: question.cloned(),
+                repeat: std::mem::take(&mut self.repeat),
                 ..Self::default()
             };
         }
@@ -115,6 +119,26 @@ impl QuestionLayer {
         let is_closed = self.question.is_some() && !self.is_open;
         let at = ctx.typed_at.map_or(ctx.now, |typed| typed + GUARD);
         (is_closed && may_open).then_some(at)
+    }
+
+    /// Returns the time at which the answer of a quick key is due.
+    pub(super) fn answers_at(&self) -> Option<Instant> {
+        self.repeat.due_at()
+    }
+
+    /// Gives an approving answer, unless its key may be the repetition of a held one.
+    fn approve(&mut self, call: RowRef, action: Action, ctx: &mut UiContext) {
+        if self.repeat.press(call, action, ctx.now) {
+            self.give_approval(call, action, ctx);
+        }
+    }
+
+    fn give_approval(&self, call: RowRef, action: Action, ctx: &mut UiContext) {
+        let answer = match action {
+            Action::AnswerAlways => Answer::Always(self.pattern()),
+            _ => Answer::Once,
+        };
+        ctx.answer(call, answer);
     }
 
     fn call(&self) -> Option<RowRef> {
@@ -301,10 +325,15 @@ impl Layer for QuestionLayer {
             return Handled::No;
         };
         let page = isize::try_from(self.page.max(1)).unwrap_or(isize::MAX);
+        if !matches!(action, Action::AnswerOnce | Action::AnswerAlways) {
+            self.repeat.cancel();
+        }
         match action {
-            Action::AnswerOnce if self.seen >= VisiblePart::Call => ctx.answer(call, Answer::Once),
+            Action::AnswerOnce if self.seen >= VisiblePart::Call => {
+                self.approve(call, action, ctx);
+            }
             Action::AnswerAlways if self.seen == VisiblePart::All => {
-                ctx.answer(call, Answer::Always(self.pattern()));
+                self.approve(call, action, ctx);
             }
             Action::AnswerNo => ctx.answer(call, Answer::No(None)),
             Action::AnswerPattern if self.seen == VisiblePart::All => {
@@ -329,8 +358,19 @@ impl Layer for QuestionLayer {
         Handled::Yes
     }
 
+    /// Gives the answer of a quick key that no other key followed.
+    fn tick(&mut self, ctx: &mut UiContext) {
+        if let Some((call, action)) = self.repeat.due(ctx.now)
+            && self.is_open
+            && self.call() == Some(call)
+        {
+            self.give_approval(call, action, ctx);
+        }
+    }
+
     /// Closes the question: the letters that follow are of a sentence.
     fn text(&mut self, _text: &str, _ctx: &mut UiContext) -> Handled {
+        self.repeat.cancel();
         self.wait();
         Handled::No
     }

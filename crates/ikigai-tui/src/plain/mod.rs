@@ -2,6 +2,7 @@
 //! For screen readers, simple terminals, and the terminal's own scrollback.
 
 mod delivery;
+mod questions;
 mod talk;
 mod words;
 
@@ -143,7 +144,7 @@ impl<W: Write> Plain<W> {
         treat_interrupt_as_key();
         let mut signals = Signals::new()?;
         if let Some(prompt) = prompt {
-            self.talk.line(&prompt);
+            self.talk.line(&prompt, Instant::now());
         }
         loop {
             if is_exiting() || !self.carry_out().await? {
@@ -156,7 +157,7 @@ impl<W: Write> Plain<W> {
             let is_busy = self.talk.is_busy();
             tokio::select! {
                 line = lines.recv() => match line {
-                    Some(line) => self.talk.line(&line),
+                    Some((line, read_at)) => self.talk.line(&line, read_at),
                     None => return Ok(()),
                 },
                 told = signals.next() => match told {
@@ -239,13 +240,14 @@ impl<W: Write> Plain<W> {
             self.out.write_all(text.as_bytes())?;
             self.out.flush()?;
         }
+        self.talk.set_written(Instant::now());
         Ok(())
     }
 }
 
-/// Reads standard input line by line.
+/// Reads standard input line by line, with the time of each line.
 /// The thread blocks in a read that only the terminal ends.
-fn typed_lines() -> mpsc::Receiver<String> {
+fn typed_lines() -> mpsc::Receiver<(String, Instant)> {
     let (sender, receiver) = mpsc::channel(LINES);
     std::thread::spawn(move || {
         let mut stdin = io::stdin().lock();
@@ -257,7 +259,7 @@ fn typed_lines() -> mpsc::Receiver<String> {
             }
             let text = String::from_utf8_lossy(&bytes);
             let line = text.trim_end_matches(['\n', '\r']).to_owned();
-            if sender.blocking_send(line).is_err() {
+            if sender.blocking_send((line, Instant::now())).is_err() {
                 return;
             }
         }

@@ -1,6 +1,6 @@
 //! Conversation as lines of text, without a terminal or runtime.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use ikigai_core::data::{AnsweredBy, Cause, UserData, UserOrigin};
@@ -13,6 +13,7 @@ use ikigai_engine::{
     UserInput, UserRequest, looks_like_key,
 };
 
+use super::questions::{PrintedQuestions, TypedLine};
 use super::words::{in_words, told};
 use crate::rows::{RenderContext, duration};
 use crate::signs::Symbols;
@@ -51,7 +52,7 @@ pub(super) struct Talk {
     /// Unstored work of the agents of this process.
     lives: HashMap<AgentId, Live>,
     names: HashMap<AgentId, String>,
-    questions: VecDeque<Question>,
+    questions: PrintedQuestions,
     /// Output to write.
     text: String,
     /// The line of an answer that has not ended.
@@ -78,7 +79,7 @@ impl Talk {
             current,
             lives: HashMap::new(),
             names: HashMap::new(),
-            questions: VecDeque::new(),
+            questions: PrintedQuestions::default(),
             text: String::new(),
             coming: String::new(),
             is_speaking: false,
@@ -131,7 +132,7 @@ impl Talk {
 
     /// Takes the output; appends a prompt if the agent is idle.
     pub(super) fn take_text(&mut self) -> String {
-        let wanted = match self.questions.front() {
+        let wanted = match self.questions.first() {
             _ if self.secret.is_some() => Some("API key (hidden): "),
             Some(_) => Some("answer 1 to 4: "),
             None if self.is_busy() || self.is_said => None,
@@ -156,19 +157,26 @@ impl Talk {
         self.wants.push(Want::Say(self.current, request));
     }
 
-    /// Handles a typed line.
-    pub(super) fn line(&mut self, line: &str) {
+    /// Notes that all output was written.
+    pub(super) fn set_written(&mut self, now: Instant) {
+        self.questions.set_written(now);
+    }
+
+    /// Handles a typed line, which was read at a time.
+    pub(super) fn line(&mut self, line: &str, read_at: Instant) {
         // The terminal has ended the line.
         self.prompt = None;
         self.interrupted = None;
         if let Some(provider) = self.secret.take() {
             return self.take_key(provider, line);
         }
-        if let Some(question) = self.questions.front() {
-            return match answer_of(line, question) {
-                Some(answer) => self.answer(answer),
-                None => self.add("Type 1, 2, 3 or 4 REASON"),
-            };
+        match self.questions.interpret(line, read_at) {
+            TypedLine::Answer(call, answer) => return self.answer(call, answer),
+            TypedLine::Early => {
+                return self.add("Typed before the question was shown. Type the answer again");
+            }
+            TypedLine::Invalid => return self.add("Type 1, 2, 3 or 4 REASON"),
+            TypedLine::Other => {}
         }
         if line.trim().is_empty() {
             return;
@@ -203,16 +211,13 @@ impl Talk {
         }
     }
 
-    fn answer(&mut self, answer: Answer) {
-        let Some(question) = self.questions.pop_front() else {
-            return;
-        };
+    fn answer(&mut self, call: RowRef, answer: Answer) {
         let request = UserRequest::Answer {
-            call: question.call,
+            call,
             answer,
             by: AnsweredBy::User,
         };
-        self.wants.push(Want::Say(question.call.agent, request));
+        self.wants.push(Want::Say(call.agent, request));
         self.ask_next();
     }
 
@@ -438,17 +443,13 @@ impl Talk {
     }
 
     fn asked(&mut self, question: &Question) {
-        self.questions.retain(|asked| asked.call != question.call);
-        self.questions.push_back(question.clone());
-        if self.questions.len() == 1 {
+        if self.questions.add(question) {
             self.ask_next();
         }
     }
 
     fn unasked(&mut self, call: RowRef) {
-        let was_first = self.questions.front().map(|asked| asked.call) == Some(call);
-        self.questions.retain(|asked| asked.call != call);
-        if was_first {
+        if self.questions.remove(call) {
             self.add("This question no longer needs an answer");
             self.ask_next();
         }
@@ -456,7 +457,7 @@ impl Talk {
 
     /// Asks the first question that waits.
     fn ask_next(&mut self) {
-        let Some(question) = self.questions.front().cloned() else {
+        let Some(question) = self.questions.first().cloned() else {
             return;
         };
         let whose = if question.call.agent == self.current {
@@ -565,17 +566,4 @@ fn is_typed(row: &Row) -> bool {
 
 fn is_word(text: &str) -> bool {
     !text.is_empty() && !text.contains(char::is_whitespace)
-}
-
-/// Parses the number of an answer; no other input approves.
-fn answer_of(line: &str, question: &Question) -> Option<Answer> {
-    let line = line.trim();
-    let (number, why) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-    match (number, why.trim()) {
-        ("1", "") => Some(Answer::Once),
-        ("2", "") => Some(Answer::Always(question.pattern.clone())),
-        ("3", "") => Some(Answer::No(None)),
-        ("4", why) if !why.is_empty() => Some(Answer::No(Some(why.to_owned()))),
-        _ => None,
-    }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ikigai_core::{RowRef, Seq};
 use ikigai_engine::Question;
 use ikigai_tui::key::MouseAction;
 
@@ -273,5 +274,28 @@ async fn a_question_behind_help_takes_no_keys() {
     stage.pass(Duration::from_secs(5)).await;
     stage.press("n").await;
 
+    assert_eq!(stage.open_questions(agent), 0);
+}
+
+#[tokio::test]
+async fn a_held_key_approves_no_question_that_follows() {
+    let mut stage = asking((80, 24), |question| question, "make all").await;
+    let agent = stage.current();
+    let start = stage.now();
+    let later = |millis| start + Duration::from_millis(millis);
+    stage.press_at("y", later(0)).await;
+    assert_eq!(stage.open_questions(agent), 0);
+
+    stage.asks_about(Question {
+        call: RowRef::new(agent, Seq(100)),
+        ..question(agent, "rm -rf x")
+    });
+    for millis in [30, 60, 90] {
+        stage.press_at("y", later(millis)).await;
+        assert_eq!(stage.open_questions(agent), 1);
+    }
+    stage.pass(Duration::from_secs(5)).await;
+    assert_eq!(stage.open_questions(agent), 1);
+    stage.press("y").await;
     assert_eq!(stage.open_questions(agent), 0);
 }

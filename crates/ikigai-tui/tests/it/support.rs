@@ -232,7 +232,7 @@ impl Stage {
         stage
     }
 
-    fn now(&self) -> Instant {
+    pub(crate) fn now(&self) -> Instant {
         Instant::now() + self.later
     }
 
@@ -253,6 +253,13 @@ impl Stage {
             let key = TerminalEvent::Key(key.parse().unwrap());
             self.happened(key).await;
         }
+    }
+
+    /// Presses a key at a time.
+    pub(crate) async fn press_at(&mut self, key: &str, now: Instant) {
+        let key = TerminalEvent::Key(key.parse().unwrap());
+        self.driver.app.handle_input(key, now);
+        self.settle().await;
     }
 
     /// Types letters.

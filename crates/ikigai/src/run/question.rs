@@ -77,8 +77,6 @@ fn locked(calls: &Mutex<HashSet<RowRef>>) -> MutexGuard<'_, HashSet<RowRef>> {
 
 /// Repeats a question until the answer is valid. A closed terminal means no.
 fn ask(question: &Question, lines: &mut BufReader<File>) -> Answer {
-    // Input typed before the question appeared is not an answer.
-    let _ = tcflush(lines.get_ref(), QueueSelector::IFlush);
     // Further lines of a pattern are indented, so that none looks like an answer.
     let pattern = question.spelled_pattern().replace('\n', "\n      ");
     let keys = visible(&format!(
@@ -86,6 +84,8 @@ fn ask(question: &Question, lines: &mut BufReader<File>) -> Answer {
         question.tool
     ));
     tell(&shown(question));
+    // Input typed before the question was shown is not an answer.
+    let _ = tcflush(lines.get_ref(), QueueSelector::IFlush);
     loop {
         // The lock is held only for the write, because others print meanwhile.
         let _ = write!(io::stderr(), "{keys}");
