@@ -128,7 +128,9 @@ pub(super) fn matches_address(pattern: &str, address: &str) -> bool {
         return false;
     }
     let (host_pattern, path_pattern) = rest.split_once('/').unwrap_or((rest, ""));
-    let mut host = url.host_str().unwrap_or_default().to_owned();
+    // `example.com.` is the same host.
+    let host = url.host_str().unwrap_or_default();
+    let mut host = host.strip_suffix('.').unwrap_or(host).to_owned();
     if let Some(port) = url.port() {
         host = format!("{host}:{port}");
     }

@@ -22,25 +22,38 @@ const SHELL_TOOL: &str = "bash";
 /// Words that run the command after them.
 const RUNNERS: &[&str] = &[
     "!",
+    "arch",
     "builtin",
     "busybox",
+    "bwrap",
+    "caffeinate",
+    "catchsegv",
     "cgexec",
+    "chronic",
     "chroot",
     "chrt",
     "command",
     "coproc",
+    "cpulimit",
+    "dbus-launch",
     "dbus-run-session",
     "do",
     "doas",
     "elif",
     "else",
+    "entr",
     "env",
     "eval",
     "exec",
     "fakeroot",
+    "firejail",
     "flock",
+    "gosu",
+    "i386",
     "if",
     "ionice",
+    "linux32",
+    "linux64",
     "ltrace",
     "nice",
     "nohup",
@@ -49,34 +62,55 @@ const RUNNERS: &[&str] = &[
     "parallel",
     "pkexec",
     "prlimit",
+    "proxychains",
+    "proxychains4",
     "runuser",
+    "sem",
     "setarch",
     "setpriv",
     "setsid",
+    "ssh",
     "stdbuf",
     "strace",
+    "su-exec",
     "sudo",
     "systemd-run",
     "taskset",
     "then",
     "time",
     "timeout",
+    "torify",
+    "torsocks",
     "toybox",
     "trap",
+    "tsocks",
+    "uname26",
     "unbuffer",
     "unshare",
     "until",
     "valgrind",
     "watch",
     "while",
+    "x86_64",
     "xargs",
+    "xvfb-run",
 ];
 
-/// Runners with a first operand that is no part of the command: a file or a directory.
-const OPERAND_RUNNERS: &[&str] = &["chroot", "flock"];
+/// Runners with a first operand that is no part of the command, such as a file or a user.
+const OPERAND_RUNNERS: &[&str] = &["chroot", "flock", "gosu", "setarch", "ssh", "su-exec"];
 
 /// Words inside a command that run the command after them, such as those of `find`.
-const INNER_RUNNERS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
+const INNER_RUNNERS: &[&str] = &[
+    "--exec",
+    "--exec-batch",
+    "-exec",
+    "-execdir",
+    "-ok",
+    "-okdir",
+];
+
+/// Most words before a subcommand that are looked through.
+const MOST_OPTIONS: usize = 16;
 
 /// Call, as rules see it.
 pub(super) struct RuleCall<'a> {
@@ -278,7 +312,10 @@ pub(super) fn refuses_line(pattern: &str, line: &str) -> bool {
     let spelled = understood.iter().map(|command| shell::spelled(command));
     let is_quote = |c: char| matches!(c, '\'' | '"' | '\\');
     let unquoted = line.replace(is_quote, "");
-    let rough = [rough_commands(&line), rough_commands(&unquoted)].concat();
+    // `{rm,-rf,x}` becomes the words in the braces.
+    let expanded = unquoted.replace(',', " ");
+    let rough = [&line, &unquoted, &expanded].map(|line| rough_commands(line));
+    let rough = rough.concat();
     matches_command(pattern, &line)
         || spelled
             .chain(rough)
@@ -316,6 +353,27 @@ fn refuses_command(pattern: &str, command: &str) -> bool {
     refuses_wrapped(pattern, command)
 }
 
+/// Checks a program without the options before its subcommand: `git -C dir push` is `git push`.
+///
+/// The word behind an option may be its value.
+fn refuses_subcommand(pattern: &str, program: &str, arguments: &str) -> bool {
+    let mut rest = arguments;
+    let mut follows_option = false;
+    for _ in 0..MOST_OPTIONS {
+        let (word, after) = rest.split_once(' ').unwrap_or((rest, ""));
+        let is_option = word.starts_with(['-', '+']);
+        if after.is_empty() || !(is_option || follows_option) {
+            return false;
+        }
+        if matches_command(pattern, &format!("{program} {after}")) {
+            return true;
+        }
+        follows_option = is_option;
+        rest = after;
+    }
+    false
+}
+
 /// Checks the commands behind the runners that a command begins with.
 fn refuses_wrapped(pattern: &str, command: &str) -> bool {
     let mut command = command;
@@ -326,7 +384,10 @@ fn refuses_wrapped(pattern: &str, command: &str) -> bool {
         let (name, rest) = command.split_once(' ').unwrap_or((command, ""));
         let base = name.rsplit('/').next().unwrap_or(name);
         let plain = format!("{base} {rest}");
-        if matches_command(pattern, command) || matches_command(pattern, plain.trim_end()) {
+        if matches_command(pattern, command)
+            || matches_command(pattern, plain.trim_end())
+            || refuses_subcommand(pattern, base, rest)
+        {
             return true;
         }
         let is_runner = RUNNERS.contains(&base);

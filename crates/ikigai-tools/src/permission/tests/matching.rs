@@ -146,6 +146,16 @@ fn refusing_looks_into_the_line() {
         "nsenter -t 1 git push",
         "runuser -u user -- git push",
         "systemd-run --user git push",
+        "git -C sub push",
+        "git -c a=b push origin",
+        "git --no-pager push",
+        "git --git-dir=x --work-tree . push --force",
+        "sudo /usr/bin/git -C sub push",
+        "{git,push,origin}",
+        "ssh host git push",
+        "arch -x86_64 git push",
+        "cpulimit -l 5 -- git push",
+        "fd x --exec git push",
     ];
     let no = [
         "git status",
@@ -157,6 +167,10 @@ fn refusing_looks_into_the_line() {
         "flock lock echo git push",
         ">log echo git push",
         "echo 'a\\nb' >git.txt",
+        "git -C sub status",
+        "git commit -m push",
+        "git -C sub commit -m push",
+        "echo {a,git,push}",
     ];
 
     for line in yes {
@@ -216,6 +230,7 @@ fn a_star_in_a_host_stands_for_nothing_else() {
         ("https://docs.rs/*", "https://docs.rs/serde?x=1", true),
         ("https://docs.rs/*", "https://docs.rs/", true),
         ("https://DOCS.rs/*", "https://docs.rs/a", true),
+        ("https://docs.rs/*", "https://docs.rs./a", true),
         ("https://docs.rs/*", "http://docs.rs/a", false),
         ("https://docs.rs/*", "https://docs.rs.evil.com/a", false),
         ("https://docs.rs/*", "https://docs.rs@evil.com/a", false),
