@@ -143,6 +143,6 @@ impl FileGrants {
 }
 
 /// Resolves the links of a path; a loop of links stays as it is.
-fn real(path: &Path) -> PathBuf {
+pub(super) fn real(path: &Path) -> PathBuf {
     follow(path).unwrap_or_else(|| path.to_path_buf())
 }

@@ -9,11 +9,13 @@ use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabiliti
 use seccompiler::BpfProgram;
 
 use super::calls::{CallJudge, IpcScope, Network, WriteAccess};
+use super::files::real;
 use super::listener::{self, ListenerSender};
 pub(crate) use super::listener::{Listener, ListenerReceiver};
 use super::namespaces::{Entered, Mounts, Namespaces};
 use super::{calls, files};
 use crate::Confinement;
+use crate::paths::follow_all;
 
 /// Capabilities that root keeps: files of any owner, and becoming another user.
 ///
@@ -95,10 +97,13 @@ impl Jail {
         confinement: &Confinement,
         read_only: &[PathBuf],
     ) -> Self {
-        if let Confinement::Sandbox { write, .. } = confinement
+        if let Confinement::Sandbox { write, hidden, .. } = confinement
             && !write.is_empty()
         {
-            self.namespaces = Namespaces::prepare(read_only);
+            let hidden = follow_all(hidden);
+            let is_above = |path: &PathBuf| write.iter().any(|write| real(write).starts_with(path));
+            let sealed: Vec<_> = hidden.into_iter().filter(|path| !is_above(path)).collect();
+            self.namespaces = Namespaces::prepare(read_only, &sealed);
         }
         self
     }

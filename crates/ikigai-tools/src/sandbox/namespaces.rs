@@ -27,6 +27,8 @@ pub(super) struct Namespaces {
     /// Lines of the user and group maps; none for root, which needs no user namespace.
     maps: Option<(Vec<u8>, Vec<u8>)>,
     read_only: Vec<CString>,
+    /// Hidden paths; read-only, so that not even their rights and times change.
+    sealed: Vec<CString>,
 }
 
 /// Outcome of entering.
@@ -47,10 +49,10 @@ pub(super) enum Mounts {
 }
 
 impl Namespaces {
-    /// Prepares namespaces in which these directories are read-only.
+    /// Prepares namespaces in which directories are read-only, and hidden paths sealed.
     ///
     /// Returns none if namespaces are known not to work.
-    pub(super) fn prepare(read_only: &[PathBuf]) -> Option<Self> {
+    pub(super) fn prepare(read_only: &[PathBuf], hidden: &[PathBuf]) -> Option<Self> {
         if BROKEN.load(Ordering::Relaxed) || std::env::var_os(WITHOUT).is_some() {
             return None;
         }
@@ -67,11 +69,15 @@ impl Namespaces {
             let line = |number: u32| format!("{number} {number} 1").into_bytes();
             Some((line(user.as_raw()), line(group.as_raw())))
         };
-        let read_only = read_only
-            .iter()
-            .filter_map(|path| CString::new(path.as_os_str().as_bytes()).ok())
-            .collect();
-        Some(Self { maps, read_only })
+        let spelled = |path: &PathBuf| CString::new(path.as_os_str().as_bytes()).ok();
+        let read_only = read_only.iter().filter_map(spelled).collect();
+        let existing = hidden.iter().filter(|path| path.exists());
+        let sealed = existing.filter_map(spelled).collect();
+        Some(Self {
+            maps,
+            read_only,
+            sealed,
+        })
     }
 
     /// Remembers that namespaces cannot be set up here; false if that was known.
@@ -109,6 +115,10 @@ impl Namespaces {
                 if system::mount_read_only(path).is_err() {
                     mounts = Mounts::Incomplete;
                 }
+            }
+            // Landlock keeps their contents safe if this fails.
+            for path in &self.sealed {
+                let _ = system::mount_read_only(path);
             }
         } else {
             mounts = Mounts::Incomplete;

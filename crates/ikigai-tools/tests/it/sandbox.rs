@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -179,6 +179,11 @@ fn attempt_named(name: &str, base: &Path, variable: &dyn Fn(&str) -> String) -> 
         "pair of datagram sockets" => {
             UnixDatagram::pair()?.0.send_to(b"x", "datagrams")?;
         }
+        "rights of key" => fs::set_permissions(key, fs::Permissions::from_mode(0o644))?,
+        "rights of hidden" => {
+            fs::set_permissions(base.join("hidden"), fs::Permissions::from_mode(0o777))?;
+        }
+        "owner of key" => std::os::unix::fs::chown(&key, None, Some(fs::metadata(&key)?.gid()))?,
         "rights" => fs::set_permissions("below/file", fs::Permissions::from_mode(0o777))?,
         "work" => {
             fs::create_dir("new")?;
@@ -272,6 +277,29 @@ async fn nothing_hidden_is_read_or_written() {
         true,
     )
     .await;
+}
+
+#[tokio::test]
+async fn rights_and_owners_of_hidden_files_do_not_change() {
+    if std::env::var_os("IKIGAI_TEST_NO_USERNS").is_some() {
+        return;
+    }
+    for attempt in ["rights of key", "rights of hidden", "owner of key"] {
+        let site = Site::new();
+        let everything = Confinement::Sandbox {
+            write: vec![site.base.clone()],
+            network: false,
+            loopback_ports: Arc::default(),
+            hidden: Arc::from([site.base.join("hidden")]),
+            guarded: None,
+        };
+
+        assert!(
+            !site.gets_through(attempt, site.sandbox(true)).await,
+            "{attempt}"
+        );
+        assert!(!site.gets_through(attempt, everything).await, "{attempt}");
+    }
 }
 
 #[tokio::test]
