@@ -205,7 +205,7 @@ impl AgentTool {
                 schema_of::<KillArguments>(),
             ),
             Self::Send => (
-                "Sends a message to another agent, which gets it when it waits or with its next turn. A \
+                "Sends a message to another agent; a parent or child that idles works on it at once. A \
                  question ends the wait of a parent at once.",
                 schema_of::<SendArguments>(),
             ),

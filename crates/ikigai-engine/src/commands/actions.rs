@@ -17,7 +17,7 @@ use crate::family::{ForkWish, Wait};
 use crate::figures::tokens;
 use crate::frontend::{FrontEnd, MergePreview, Next, UiEvent};
 use crate::ledger::CommitPlan;
-use crate::turn::{Written, check_resumable, resume_other, start_other};
+use crate::turn::{Written, check_resumable, resume_other, wake_other};
 use crate::{AgentJob, EngineError, Worker};
 
 /// Action of a command on agents or summaries.
@@ -54,8 +54,8 @@ impl CommandAction {
             Self::Kill(target) => Box::pin(kill(worker, target, front)),
             Self::Resume(others, own) => Box::pin(resume(worker, others, own)),
             Self::Wake(to) => Box::pin(async move {
-                start_other(worker, &to, AgentJob::Mail).await?;
-                Ok(Reply::says(format!("{} is reading it", to.name)))
+                wake_other(worker, &to).await?;
+                Ok(Reply::default())
             }),
             Self::Wait(agents, patience) => Box::pin(watch_agents(worker, agents, patience, front)),
             Self::Summarise(instructions) => Box::pin(summarise(worker, instructions, front)),

@@ -49,11 +49,11 @@ pub(super) const SWITCH: SlashCommand = SlashCommand {
 
 pub(super) const SEND: SlashCommand = SlashCommand {
     command: Command {
-        arguments: "[--wake] AGENT text",
-        help: "send a message to another agent; --wake starts its turn",
+        arguments: "AGENT text",
+        help: "send a message to another agent; starts its turn if it is idle",
         examples: &[(
             "/send docs the parser has changed",
-            "docs reads it with its next turn",
+            "docs answers it in a turn",
         )],
         takes: Takes::WordsThenText(1),
         options: &[CommandOption::Flag("--wake")],
@@ -136,7 +136,6 @@ async fn switch(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Tr
 }
 
 async fn send(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
-    let wake = typed.flag("--wake");
     let Some(name) = typed.words.first() else {
         return Trouble::refused("usage: /send AGENT TEXT");
     };
@@ -156,16 +155,9 @@ async fn send(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trou
         text: text.to_owned(),
         at: ctx.engine().environment.now(),
     });
-    let mut reply = Reply::says(if wake {
-        format!("Sent to {}", to.name)
-    } else {
-        format!("Sent to {}; it will read this with its next turn", to.name)
-    });
+    let mut reply = Reply::says(format!("Sent to {}", to.name));
     reply.effects.push(effect);
-    if wake {
-        reply = reply.later(CommandAction::Wake(to));
-    }
-    Ok(reply)
+    Ok(reply.later(CommandAction::Wake(to)))
 }
 
 async fn wait(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {

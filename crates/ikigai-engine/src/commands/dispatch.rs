@@ -233,6 +233,9 @@ pub(crate) async fn follow(
                 }
                 Err(trouble) => (warning(trouble)?, ChainOutcome::Warned),
             };
+            if reply.output.is_empty() && reply.severity.is_none() {
+                return Ok(followed);
+            }
             let data = CommandData {
                 of: Some(carried.row),
                 severity: reply.severity,

@@ -96,10 +96,11 @@ impl Ledger {
         if let Some(report) = report {
             let both = with.iter().cloned().chain([report]).collect();
             let plan = CommitPlan::events(events.clone()).with(both);
-            match self.commit(plan.waiting(front)).await {
-                // The parent died meanwhile.
-                Err(EngineError::Commit(CommitError::Dead(_))) => {}
-                stored => return stored,
+            let stored = self.commit(plan.waiting(front)).await;
+            // The parent may die meanwhile.
+            if !matches!(stored, Err(EngineError::Commit(CommitError::Dead(_)))) {
+                wake_idle_parent(self);
+                return stored;
             }
         }
         let plan = CommitPlan::events(events).with(with);
@@ -120,6 +121,18 @@ impl Ledger {
         let text = shortened(&report.text);
         let sent = self.mail_to(&parent, &text, report.about);
         Ok(sent.ok().map(|(_, send)| send))
+    }
+}
+
+/// Starts a turn of an idle parent. One that awaits its children is at work (E10e).
+fn wake_idle_parent(ledger: &Ledger) {
+    let fork = ledger.agent.state.fork();
+    let Some(parent) = fork.and_then(|fork| fork.parent_uuid) else {
+        return;
+    };
+    let hub = &ledger.engine.hub;
+    if hub.is_working(parent) == Some(false) {
+        hub.wake(parent);
     }
 }
 
@@ -158,7 +171,7 @@ impl Family<'_> {
             Ok(rows) => {
                 self.ledger.crash_point(CrashPoint::AfterMailSent);
                 front.told(rows);
-                Ok(Ok(Dealt::Done))
+                Ok(Ok(Dealt::Sent(to)))
             }
             Err(EngineError::Commit(CommitError::Dead(_))) => {
                 Ok(Err(EngineError::Dead(to.name).to_string()))

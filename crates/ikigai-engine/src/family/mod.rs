@@ -15,6 +15,7 @@ mod wait;
 
 use ikigai_core::AgentId;
 use ikigai_core::data::Verdict;
+use ikigai_store::AgentRecord;
 use ikigai_tools::arguments::read;
 use ikigai_tools::output::OutputLimit;
 
@@ -58,6 +59,8 @@ pub(crate) enum Dealt {
     Done,
     /// It waits.
     Waits(Wait),
+    /// Its result is stored, and an agent has new mail.
+    Sent(AgentRecord),
     /// Its result is stored, and the agent that made it is dead.
     Died(Stop),
 }

@@ -8,7 +8,7 @@ use crate::EngineError;
 use crate::family_tree::FamilyTree;
 
 impl Family<'_> {
-    pub(super) async fn family_tree(&self) -> Result<FamilyTree, EngineError> {
+    pub(crate) async fn family_tree(&self) -> Result<FamilyTree, EngineError> {
         Ok(FamilyTree::new(self.ledger.engine.agents().await?))
     }
 

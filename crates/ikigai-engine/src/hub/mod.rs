@@ -1,5 +1,6 @@
 //! The agents at work in this process, and how they hear of each other.
 
+mod mail_watch;
 mod open_questions;
 
 use std::collections::{HashMap, HashSet};
@@ -11,7 +12,7 @@ use ikigai_core::data::Cause;
 use ikigai_core::settings::{Approve, ModelChoice};
 use ikigai_core::{AgentId, Seq};
 use ikigai_providers::TypedKey;
-use ikigai_store::{Pulse, ReadLog, Watch};
+use ikigai_store::{MailId, Pulse, ReadLog, Watch};
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -84,6 +85,8 @@ struct Slot {
     minds: bool,
     /// Reason why it ends here, if it does.
     end: Option<LifeEnd>,
+    /// Mail that starts no turn, or has started one.
+    known_mail: HashSet<MailId>,
     /// Number that distinguishes this seat from earlier ones of the same agent.
     number: u64,
 }
@@ -220,6 +223,7 @@ impl Hub {
             working: true,
             minds: false,
             end: is_leaving.then_some(LifeEnd::Dismissed),
+            known_mail: HashSet::new(),
             number,
         };
         self.slots().insert(agent, slot);
@@ -437,7 +441,7 @@ impl Hub {
     }
 }
 
-/// Watches the log: wakes waiting tasks on mail and rows, and stops killed agents.
+/// Watches the log: wakes waiting tasks and idle agents, and stops killed agents.
 ///
 /// Streamed text wakes no task, and a log that grows all the time is polled at intervals. Keeps
 /// neither the agents nor the store alive.
@@ -487,6 +491,9 @@ async fn look_on(hub: Weak<Hub>, store: Weak<dyn ReadLog>) {
             if pulse.mail != seen.mail || pulse.rows != seen.rows && hub.looks_outside() {
                 hub.bump();
             }
+            if pulse.mail != seen.mail {
+                hub.wake_idle(&*store).await;
+            }
             seen = pulse;
         }
         drop((hub, store));
@@ -507,6 +514,7 @@ async fn start_watching(hub: &Weak<Hub>, store: &Weak<dyn ReadLog>) -> Option<(W
             let hub = hub.upgrade()?;
             hub.bump();
             hub.stop_the_dead(&*store).await;
+            hub.wake_idle(&*store).await;
             return Some((watch, pulse));
         }
         pause = AGAIN;

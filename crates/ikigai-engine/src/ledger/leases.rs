@@ -20,10 +20,12 @@ impl Ledger {
         if agent.status != Status::Running {
             return Err(EngineError::Dead(agent.name.clone()));
         }
+        let old_mail = engine.store.queued_mail(agent.id).await?;
         let take = Effect::Lease(LeaseEffect::Take { agent: agent.id });
         let taken = engine.commit_effects(vec![take]).await?;
         let epoch = taken.leases.first().map_or(Epoch(0), |(_, epoch)| *epoch);
         let mut ledger = Self::begin(engine.clone(), agent.id, epoch, starter).await?;
+        ledger.old_mail = old_mail.iter().map(|mail| mail.id).collect();
         ledger.mend_columns(agent).await?;
         Ok(ledger)
     }

@@ -16,7 +16,7 @@ use ikigai_core::data::CommandData;
 use ikigai_core::settings::{Approve, ModelChoice};
 use ikigai_core::{AgentId, Epoch, Event, Row, RowRef, Settings};
 use ikigai_store::history::CONTROL_ROWS_PER_SNAPSHOT;
-use ikigai_store::{Agent, AgentEffect, AgentRecord, CommitError, Effect, history};
+use ikigai_store::{Agent, AgentEffect, AgentRecord, CommitError, Effect, MailId, history};
 
 pub(crate) use commit::{Beside, CommitPlan};
 pub(crate) use reservations::{Estimate, Reservation};
@@ -42,6 +42,8 @@ pub(crate) struct Ledger {
     pub(crate) approve: Option<Approve>,
     /// Rows that settled a former process's turn and that no front end has yet.
     pub(crate) settled: Vec<Row>,
+    /// Mail that was queued before this process took the lease.
+    pub(crate) old_mail: Vec<MailId>,
     /// Starts another agent of this process, without a front end.
     pub(crate) starter: Starter,
     /// Control rows since the newest snapshot.
@@ -72,6 +74,7 @@ impl Ledger {
             tally,
             approve: None,
             settled: Vec::new(),
+            old_mail: Vec::new(),
             starter,
             control_rows,
             reservations: SharedReservations::default(),

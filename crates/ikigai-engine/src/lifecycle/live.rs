@@ -223,6 +223,7 @@ impl JobLoop<'_> {
         match job {
             AgentJob::Say(text) => self.worker.turn(&text, front).await,
             AgentJob::Answer => self.worker.answer(front).await,
+            AgentJob::Mail if !self.has_mail().await? => Ok(Outcome::Completed),
             AgentJob::Mail => self.worker.answer_mail(front).await,
             AgentJob::Resume => self.worker.resume(front).await,
             AgentJob::Retry => self.worker.retry(front).await,
@@ -339,6 +340,8 @@ pub(crate) fn start(ledger: Ledger, job: Option<AgentJob>) {
     let engine = ledger.engine.clone();
     let agent = ledger.id();
     let (seat, requests) = engine.hub.enlist(agent);
+    engine.hub.watch(&engine.store);
+    engine.hub.know_mail(agent, ledger.old_mail.iter().copied());
     if job.is_none() {
         engine.hub.set_minding(agent);
     }
@@ -392,6 +395,7 @@ async fn live(
             }
             None => worker.greet(&mut front).await.map(|()| Outcome::Completed),
         };
+        let is_completed = matches!(outcome, Ok(Outcome::Completed));
         let is_left = match (outcome, said) {
             // No part of the message is stored, so the agent can continue.
             (Err(error), Some(said)) if error.refuses_message() => {
@@ -411,8 +415,9 @@ async fn live(
             worker.job_loop().finish_lines(&mut front).await;
             break;
         }
-        // Handle requests of the last moment as new ones.
-        if !front.queued.is_empty() {
+        // Handle requests and mail of the last moment as new ones. Mail waits after a stop.
+        let wakes = has_worked && worker.takes_new_mail().await;
+        if !front.queued.is_empty() || wakes && is_completed {
             front.jobs.push_back(AgentJob::Mail);
         }
         match worker.job_loop().next_errand(&mut front).await {
@@ -431,6 +436,9 @@ async fn live(
         }
         worker.job_loop().rest().await;
         engine.hub.set_working(agent, false);
+        if worker.takes_new_mail().await {
+            engine.hub.wake(agent);
+        }
         match listen(&mut worker, &mut front).await {
             Some(heard) => next = heard,
             None => break,

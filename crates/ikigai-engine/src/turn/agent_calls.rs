@@ -6,6 +6,7 @@ use ikigai_tools::Touches;
 use tokio::time::Instant;
 
 use super::calls::{Call, CallSet, Stage, ToolRound};
+use super::other_agents::wake_relative;
 use crate::EngineError;
 use crate::agent_tools::AgentTool;
 use crate::calls::OpenCall;
@@ -25,6 +26,10 @@ impl ToolRound<'_> {
     ) -> Result<Option<Stop>, EngineError> {
         let stage = match self.worker.family().deal(tool, &open, front).await? {
             Dealt::Done => return Ok(None),
+            Dealt::Sent(to) => {
+                wake_relative(self.worker, &to).await?;
+                return Ok(None);
+            }
             Dealt::Died(stop) => return Ok(Some(stop)),
             Dealt::Waits(wait) => self.begin_wait(wait, open.at, front),
         };
@@ -49,6 +54,10 @@ impl ToolRound<'_> {
         call.stage = Stage::Ended;
         match dealt {
             Dealt::Done => Ok(None),
+            Dealt::Sent(to) => {
+                wake_relative(self.worker, &to).await?;
+                Ok(None)
+            }
             Dealt::Died(stop) => Ok(Some(stop)),
             Dealt::Waits(wait) => {
                 call.stage = self.begin_wait(wait, call.open.at, front);

@@ -13,6 +13,7 @@ use ikigai_store::{Agent, Effect};
 use tokio::sync::{AcquireError, SemaphorePermit};
 use tokio::time::{Instant, sleep_until};
 
+use super::chains::CHAIN_IS_OVER;
 use super::draft::Draft;
 use super::preparation::PinStage;
 use super::queue::{Boundary, Senders, withdrawn};
@@ -54,6 +55,11 @@ const BUDGET_PAUSE: Duration = Duration::from_secs(1);
 impl TurnLoop<'_> {
     /// Sends one request to the model and stores the answer.
     pub(super) async fn ask(&mut self, front: &mut FrontEnd<'_>) -> Result<TurnStep, EngineError> {
+        if std::mem::take(&mut self.turn.chain_is_over) {
+            let limit = failure(Category::Limit, CHAIN_IS_OVER, None, 1);
+            let text = CHAIN_IS_OVER.to_owned();
+            return self.worker.give_up(vec![limit], text, front).await;
+        }
         if self.turn.requests >= self.worker.engine().limits.requests {
             let text = format!("limit reached: {} requests in one turn", self.turn.requests);
             let limit = failure(Category::Limit, &text, None, 1);

@@ -6,6 +6,7 @@
 mod agent_calls;
 mod ask;
 mod calls;
+mod chains;
 mod command_context;
 mod compact;
 mod context_budget;
@@ -27,7 +28,7 @@ mod worker;
 pub(crate) use command_context::CommandContext;
 pub(crate) use compact::{Summary, Written};
 pub(crate) use interpreter::Interpreter;
-pub(crate) use other_agents::{resume_other, start_other};
+pub(crate) use other_agents::{resume_other, wake_other};
 pub(crate) use preparation::check_resumable;
 use preparation::{PinStage, Turn};
 pub use worker::Worker;
@@ -141,16 +142,8 @@ impl Worker {
         front: &mut FrontEnd<'_>,
     ) -> Result<Outcome, EngineError> {
         self.tell_settled(front).await?;
-        self.answer_at(PinStage::Read, front).await
-    }
-
-    async fn answer_at(
-        &mut self,
-        stage: PinStage,
-        front: &mut FrontEnd<'_>,
-    ) -> Result<Outcome, EngineError> {
         let mut turn = Turn::prepare(&self.ledger).await?;
-        turn.pins = stage;
+        turn.pins = PinStage::Read;
         Box::pin(TurnLoop { worker: self, turn }.run(TurnStep::Ask, front)).await
     }
 
@@ -160,14 +153,19 @@ impl Worker {
         front: &mut FrontEnd<'_>,
     ) -> Result<Outcome, EngineError> {
         self.tell_settled(front).await?;
+        let waiting = self.inbox().waiting(Senders::Anybody).await?;
+        let is_chain_over = self.is_chain_over(&waiting).await?;
         let inbox = &mut self.inbox();
         let taken = inbox.take_in(Senders::Anybody, Boundary::Start, front);
-        let stage = if taken.await? {
+        let pins = if taken.await? {
             PinStage::Take
         } else {
             PinStage::Read
         };
-        self.answer_at(stage, front).await
+        let mut turn = Turn::prepare(&self.ledger).await?;
+        turn.pins = pins;
+        turn.chain_is_over = is_chain_over;
+        Box::pin(TurnLoop { worker: self, turn }.run(TurnStep::Ask, front)).await
     }
 
     /// Resumes a stopped turn.

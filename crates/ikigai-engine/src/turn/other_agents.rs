@@ -16,10 +16,7 @@ pub(crate) async fn start_other(
     let hub = &worker.ledger.engine.hub;
     // Deliver it to an active agent: opening it again would settle its running turn.
     if hub.is_working(other.id).is_some() && hub.deliver(other.id, UserRequest::Do(job.clone())) {
-        worker.children.push(Started {
-            id: other.id,
-            reports: false,
-        });
+        await_child(worker, other, false);
         return Ok(());
     }
     let engine = worker.ledger.engine.clone();
@@ -27,6 +24,81 @@ pub(crate) async fn start_other(
     let opened = open_other(worker, other).await?;
     worker.family().start(opened.ledger, job);
     Ok(())
+}
+
+/// Starts a turn of an agent that the user sent mail. The process that holds it sees the mail.
+pub(crate) async fn wake_other(
+    worker: &mut Worker,
+    other: &AgentRecord,
+) -> Result<(), EngineError> {
+    let own = worker.id();
+    let ancestors = worker.family().family_tree().await?.ancestors(own);
+    // An ancestor is not awaited: it may wait for this agent.
+    let is_awaited = other.id != own && !ancestors.contains(&other.id);
+    match start_unawaited(worker, other).await {
+        Ok(()) if is_awaited => await_child(worker, other, false),
+        Ok(()) | Err(EngineError::Commit(CommitError::Held { .. })) => {}
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+/// Starts a turn of an idle parent or child that has new mail. Other agents read it later.
+pub(super) async fn wake_relative(
+    worker: &mut Worker,
+    other: &AgentRecord,
+) -> Result<(), EngineError> {
+    let fork = worker.ledger.agent.state.fork();
+    let is_parent = fork.is_some_and(|fork| fork.parent_uuid == Some(other.id));
+    let is_child = other.parent == Some(worker.id());
+    if !is_parent && !is_child {
+        return Ok(());
+    }
+    match start_unawaited(worker, other).await {
+        Ok(()) => {}
+        // Its process sees the mail; a dead agent gets none.
+        Err(EngineError::Commit(CommitError::Held { .. }) | EngineError::Dead(_)) => return Ok(()),
+        Err(error) => return Err(error),
+    }
+    // A parent is not awaited: it may wait for this agent.
+    if is_child {
+        await_child(worker, other, true);
+    }
+    Ok(())
+}
+
+/// Returns true if a front end of this process runs an agent without a task, and is between two
+/// turns. The next one has the mail.
+async fn is_run_directly(worker: &Worker, other: &AgentRecord) -> Result<bool, EngineError> {
+    let engine = &worker.ledger.engine;
+    if engine.hub.is_working(other.id).is_some() {
+        return Ok(false);
+    }
+    let record = engine.store.agent(other.id).await?;
+    let owner = record.and_then(|record| record.owner);
+    Ok(owner.is_some_and(|owner| owner.id == engine.store.process()))
+}
+
+/// Starts a turn with new mail of an agent that no other process holds.
+async fn start_unawaited(worker: &Worker, other: &AgentRecord) -> Result<(), EngineError> {
+    let engine = worker.ledger.engine.clone();
+    let _door = engine.hub.door.acquire().await;
+    if engine.hub.wake(other.id) || is_run_directly(worker, other).await? {
+        return Ok(());
+    }
+    let mut opened = open_other(worker, other).await?;
+    opened.ledger.approve = worker.ledger.approve;
+    (opened.ledger.starter)(opened.ledger, Some(AgentJob::Mail));
+    Ok(())
+}
+
+/// Adds an agent to those that run with this one.
+fn await_child(worker: &mut Worker, other: &AgentRecord, reports: bool) {
+    let id = other.id;
+    match worker.children.iter_mut().find(|child| child.id == id) {
+        Some(child) => child.reports |= reports,
+        None => worker.children.push(Started { id, reports }),
+    }
 }
 
 /// Resumes a stopped turn of another agent that no process holds, if any.

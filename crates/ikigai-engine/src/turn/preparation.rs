@@ -38,6 +38,8 @@ pub(super) struct Turn {
     pub(super) overflowed: bool,
     /// Work on pinned files before its first request.
     pub(super) pins: PinStage,
+    /// It may send no request, because it belongs to a long chain without a person.
+    pub(super) chain_is_over: bool,
     pub(super) requests: usize,
     pub(super) calls: usize,
     /// Number of refusals of each call, by tool and arguments.
@@ -84,6 +86,7 @@ impl Turn {
             tools,
             choice,
             overflowed: false,
+            chain_is_over: false,
             requests: 0,
             calls: 0,
             refusals: HashMap::new(),
@@ -101,6 +104,7 @@ impl Turn {
         *self = Self {
             pins: self.pins,
             overflowed: self.overflowed,
+            chain_is_over: self.chain_is_over,
             requests: self.requests,
             calls: self.calls,
             refusals: std::mem::take(&mut self.refusals),

@@ -120,6 +120,14 @@ impl Worker {
         }
     }
 
+    /// Returns true if mail came that starts a turn; asks once per mail.
+    pub(crate) async fn takes_new_mail(&self) -> bool {
+        let hub = &self.ledger.engine.hub;
+        let taken = hub.takes_new_mail(self.ledger.engine.reader(), self.id());
+        // A failing store gives no answer; the next mail is another occasion.
+        taken.await.unwrap_or(false)
+    }
+
     /// Sets the approval mode of this process; the log has a row about it.
     pub async fn approve_for_now(&mut self, mode: Approve) -> Result<Vec<Row>, EngineError> {
         self.ledger.approve_for_now(mode).await

@@ -3,12 +3,16 @@
 use std::time::Duration;
 
 use ikigai_core::data::{self, UserData, UserOrigin};
-use ikigai_core::{AgentId, RowRef};
+use ikigai_core::{AgentId, Micros, RowRef};
 use ikigai_engine::{AgentJob, Outcome, UserInput, UserRequest};
-use ikigai_store::{MailOrigin, MailState, MailTopic, ReadLog};
+use ikigai_store::{
+    Batch, Effect, Log, MailEffect, MailId, MailOrigin, MailState, MailTopic, ReadLog,
+};
 use ikigai_testkit::Step;
+use serde_json::json;
 
 use super::support::{after, calls, fork, see_out, send, typed, wait, work, work_and_say};
+use crate::fakes::call;
 use crate::support::World;
 
 /// Returns the row that consumed each mail of an agent.
@@ -27,6 +31,7 @@ async fn mail_is_shown_by_the_row_that_consumes_it() {
     world.provider.will_to("go", calls([fork("one", "begin")]));
     world.provider.will_to("go", calls([wait(60, &[])]));
     world.provider.will_say_to("go", "enough");
+    world.provider.will_say_to("go", "and the second");
     world.provider.will_say_to("go", "thank you");
     let twice = [send("parent", "the first"), send("parent", "the second")];
     world.provider.will_to("begin", calls(twice));
@@ -123,47 +128,192 @@ async fn mail_of_agents_is_delivered_once_or_bounces() {
     );
 }
 
-/// E10d: mail to an idle agent starts no turn, from any sender, except with `--wake`. Waking an
-/// agent of this process interrupts nothing.
+/// E10d: mail of its user, its parent or a child starts a turn of an idle agent. Other mail goes
+/// with its next turn.
 #[tokio::test(start_paused = true)]
-async fn mail_starts_no_turn() {
+async fn family_mail_wakes_an_idle_agent() {
     let world = World::new();
     let mut worker = world.root().await;
     let root = worker.agent().state.agent();
     world
         .provider
-        .will_to("begin", calls([send("parent", "a word")]));
-    world.provider.will_say_to("begin", "done");
-    world.provider.will_say_to("begin", "woken");
-    world.provider.will_say_to("begin", "still here");
+        .will_to("go", calls([fork("one", "begin"), fork("two", "stroll")]));
+    world
+        .provider
+        .will_to("go", calls([wait(600, &["one", "two"])]));
+    world
+        .provider
+        .will_to("go", calls([send("one", "from the parent")]));
+    world.provider.will_say_to("go", "sent");
+    world.provider.will_say_to("go", "seen");
+    world.provider.will_say_to("begin", "ready");
+    world.provider.will_say_to("begin", "answered the parent");
+    world.provider.will_say_to("begin", "answered the user");
+    world
+        .provider
+        .will_to("stroll", calls([send("one", "from a sibling")]));
+    world.provider.will_say_to("stroll", "strolled");
 
-    typed(&mut worker, "/fork --name one begin").await;
-    see_out(&mut worker).await;
-    assert_eq!(
-        world.mail_of(root).await,
-        [("a word".to_owned(), MailState::Queued)]
-    );
-    assert!(
-        world.texts(root, "assistant").await.is_empty(),
-        "no turn of the parent"
-    );
+    assert_eq!(work(&mut worker, "go").await, Outcome::Completed);
 
     let one = world.id_of("one").await;
-    typed(&mut worker, "/send one quietly").await;
-    tokio::time::sleep(Duration::from_mins(1)).await;
-    assert_eq!(world.texts(one, "assistant").await.len(), 1);
-    typed(&mut worker, "/send --wake one loudly").await;
-    see_out(&mut worker).await;
-
     assert_eq!(
         world.texts(one, "assistant").await,
-        ["", "done", "woken"][1..]
+        ["ready", "answered the parent"]
     );
+    let said = world.texts(one, "user").await;
+    assert!(
+        said[1].ends_with("\nfrom a sibling\n</message>"),
+        "{said:?}"
+    );
+    assert!(
+        said[2].ends_with("\nfrom the parent\n</message>"),
+        "{said:?}"
+    );
+    assert_eq!(world.texts(root, "assistant").await, ["sent", "seen"]);
+    let shown = world.texts(root, "user").await;
+    assert!(
+        shown
+            .last()
+            .unwrap()
+            .ends_with("\nanswered the parent\n</message>"),
+        "{shown:?}"
+    );
+    typed(&mut worker, "/send one from the user").await;
+    see_out(&mut worker).await;
     assert_eq!(
-        world.texts(one, "user").await,
-        ["begin", "quietly", "loudly"]
+        world.texts(one, "assistant").await[2..],
+        ["answered the user"]
     );
     assert!(!world.kinds(one).await.contains(&"interrupted".to_owned()));
+}
+
+/// E10d: a question of a child starts a turn of a parent that waits for its children without a call.
+#[tokio::test(start_paused = true)]
+async fn a_question_wakes_a_parent_whose_children_still_work() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let root = worker.agent().state.agent();
+    world
+        .provider
+        .will_to("go", calls([fork("one", "begin"), fork("two", "stroll")]));
+    world.provider.will_say_to("go", "forked");
+    world
+        .provider
+        .will_to("go", calls([send("one", "the left one")]));
+    world.provider.will_say_to("go", "answered");
+    world.provider.will_say_to("go", "all done");
+    let ask = json!({ "to": "parent", "message": "which?", "question": true });
+    world.provider.will_to("begin", calls([call("send", &ask)]));
+    world
+        .provider
+        .will_to("begin", after(5, "I wait for the answer"));
+    world
+        .provider
+        .will_to("begin", after(5, "it is the left one"));
+    world.provider.will_to("stroll", after(50, "at last"));
+
+    assert_eq!(work(&mut worker, "go").await, Outcome::Completed);
+
+    assert_eq!(
+        world.texts(root, "assistant").await,
+        ["forked", "answered", "all done"][..]
+    );
+    let one = world.id_of("one").await;
+    let said = world.texts(one, "user").await;
+    assert!(said[1].ends_with("\nthe left one\n</message>"), "{said:?}");
+}
+
+/// E10d, E9a: an idle agent of another process gets a turn with new mail, and none with mail from
+/// before that process took it.
+#[tokio::test(start_paused = true)]
+async fn the_holder_of_an_idle_agent_starts_its_turn() {
+    let world = World::new();
+    let worker = world.root().await;
+    let root = worker.agent().state.agent();
+    worker.release().await.unwrap();
+    world.engine.post(root, "old").await.unwrap();
+    let other = world.beside();
+    other.provider.will_say("heard");
+    let mut stirs = other.engine.stirs();
+    other.engine.attend(&world.latest().await).await.unwrap();
+    let heard = async {
+        loop {
+            stirs.changed().await.unwrap();
+            if world.texts(root, "assistant").await == ["heard"] {
+                return;
+            }
+        }
+    };
+
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(world.texts(root, "user").await.is_empty());
+    world.engine.post(root, "new").await.unwrap();
+    let in_time = tokio::time::timeout(Duration::from_mins(1), heard).await;
+    assert!(in_time.is_ok(), "no turn begins");
+
+    assert_eq!(world.texts(root, "user").await, ["old", "new"]);
+}
+
+/// E24b: turns that agents start by mail end after 20, also after a restart. A message of a person
+/// begins a new chain.
+#[tokio::test(start_paused = true)]
+async fn mail_chains_end() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let root = worker.agent().state.agent();
+    world.provider.will_to("go", calls([fork("one", "begin")]));
+    world.provider.will_say_to("go", "forked");
+    for number in 0..60 {
+        world
+            .provider
+            .will_say_to("begin", &format!("report {number}"));
+        world.provider.will_to("go", calls([send("one", "again")]));
+        world.provider.will_say_to("go", "sent");
+    }
+
+    let outcome = work(&mut worker, "go").await;
+
+    let Outcome::Failed(reason) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert!(reason.starts_with("limit reached: 20 turns"), "{reason}");
+    let errors = world.texts(root, "error").await;
+    assert_eq!(errors, [reason.as_str()]);
+    let sent = world.texts(root, "assistant").await;
+    assert_eq!(sent.iter().filter(|text| *text == "sent").count(), 20);
+    let one = world.id_of("one").await;
+    assert!(world.texts(one, "error").await.is_empty());
+
+    drop(worker);
+    let world = world.restarted();
+    world.provider.forget_script();
+    let mut worker = world.reopened().await;
+    world.provider.will_say_to("go", "one more");
+    let late = Effect::Mail(MailEffect::Send {
+        mail: MailId(77),
+        to: root,
+        origin: MailOrigin::Agent,
+        from: Some(one),
+        about: MailTopic::Message,
+        text: "late".to_owned(),
+        at: Micros(1),
+    });
+    let batch = Batch {
+        with: vec![late],
+        ..Batch::default()
+    };
+    world.log().commit(batch).await.unwrap();
+
+    let (outcome, _) = work_and_say(&mut worker, AgentJob::Mail, std::future::pending()).await;
+    assert!(matches!(outcome.unwrap(), Outcome::Failed(_)));
+    assert_eq!(world.texts(root, "error").await.len(), 2);
+
+    assert_eq!(
+        work(&mut worker, "a word of mine").await,
+        Outcome::Completed
+    );
+    assert_eq!(world.texts(root, "error").await.len(), 2);
 }
 
 /// E10d: waking a busy agent does not end its turn.

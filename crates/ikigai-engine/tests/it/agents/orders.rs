@@ -101,8 +101,8 @@ async fn after_order(seed: u64) -> After {
             world.provider.will_to(&format!("task of {name}"), answer);
         }
     }
-    for _ in 0..20 {
-        world.provider.will_say("enough");
+    for number in 0..60 {
+        world.provider.will_say(&format!("<enough {number}>"));
     }
     world.store.hesitate(seed);
 
@@ -256,7 +256,8 @@ impl After {
                 .iter()
                 .any(|it| sent.starts_with(it)) =>
             {
-                assert!(output.contains(&format!("<{name} ")), "{output}");
+                let from = format!("<message from=\"{name}\"");
+                assert!(output.contains(&from), "{output}");
             }
             "dead" => assert_ne!(agent.status, Status::Running, "{output}"),
             "idle" => {

@@ -55,8 +55,8 @@ async fn quotes_around_a_text_are_not_part_of_it() {
 
     assert_eq!(mark, "⚑ x y · /rewind x y to return");
     assert!(back.starts_with("↶ rewound to ⚑ x y "), "{back}");
-    assert_eq!(mail, "Sent to parser; it will read this with its next turn");
-    assert_eq!(part, "Sent to parser; it will read this with its next turn");
+    assert_eq!(mail, "Sent to parser");
+    assert_eq!(part, "Sent to parser");
 }
 
 #[tokio::test(start_paused = true)]
