@@ -22,6 +22,7 @@ mod follow;
 mod frontend;
 mod grants;
 mod hub;
+mod inbox;
 mod input;
 mod instructions;
 mod last_turn;
@@ -59,6 +60,7 @@ pub use frontend::{
     SummaryDraft, TerminalRun, ToolOutput, TurnEnd, USER_REQUESTS, UiEvent, UserRequest,
 };
 pub use hub::{Observer, Opening, UseObserver};
+pub use inbox::{InboxEntry, InboxKind, read_inbox};
 pub use input::{CommandLine, ShellLine, UnknownCommand, UserInput};
 pub use lifecycle::{HeldFork, Stopped};
 pub use limits::{AgentLimits, Limits, Resume};

@@ -167,6 +167,8 @@ pub(crate) enum Verb {
     Log(LogOrder),
     /// List the agents
     Agents(AgentsOrder),
+    /// List what waits for you: questions, failures and stopped turns of all agents
+    Inbox(InboxOrder),
     /// Search all messages, tool calls and outputs, newest first
     Search(SearchOrder),
     /// Query the store in SQL, read-only
@@ -427,6 +429,14 @@ pub(crate) struct AgentsOrder {
     pub(crate) watch: bool,
 
     /// Print one JSON line per agent
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `inbox`.
+#[derive(Debug, Args)]
+pub(crate) struct InboxOrder {
+    /// Print one JSON line per entry
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -16,6 +16,7 @@ mod diagnostics;
 mod doctor;
 mod export;
 mod headless;
+mod inbox;
 mod index;
 mod last_agent;
 mod legacy_import;
@@ -60,6 +61,7 @@ fn carry_out(db: Option<String>, verb: Verb) -> Result<ExitCode> {
         Verb::Run(order) => run::run(db, &order),
         Verb::Log(order) => log::log(db, &order),
         Verb::Agents(order) => agents::agents(db, &order),
+        Verb::Inbox(order) => inbox::inbox(db, &order),
         Verb::Search(order) => search::search(db, &order),
         Verb::Sql(order) => sql::sql(db, &order),
         Verb::Export(order) => export::export(db, &order),

@@ -15,6 +15,7 @@ mod export;
 mod fork;
 mod help;
 mod history;
+mod inbox;
 mod key;
 mod line;
 mod merge;
@@ -69,6 +70,7 @@ static COMMANDS: &[&SlashCommand] = &[
     &fork::FORK,
     &merge::MERGE,
     &agents::AGENTS,
+    &inbox::INBOX,
     &agents::SWITCH,
     &agents::SEND,
     &agents::WAIT_FOR,

@@ -20,6 +20,7 @@ mod endurance;
 mod exports;
 mod grants;
 mod hostile_text;
+mod inbox;
 mod key_commands;
 mod last_agents;
 mod legacy_import;

@@ -3,6 +3,7 @@
 mod arguments;
 mod budget;
 mod cost;
+mod inbox;
 mod lines;
 mod message_size;
 mod pins;

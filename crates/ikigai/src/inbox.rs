@@ -1,0 +1,48 @@
+//! `ikigai inbox`: everything that waits for the user.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use ikigai_core::spelling::{clean, clean_line};
+use ikigai_engine::{InboxEntry, read_inbox};
+use serde_json::{Value, json};
+
+use crate::arguments::InboxOrder;
+use crate::context::ProgramContext;
+use crate::output::{local_time, print, print_json, tell};
+
+pub(crate) fn inbox(db: Option<String>, order: &InboxOrder) -> Result<ExitCode> {
+    let program = ProgramContext::open_reading(db)?;
+    let entries = program.block_on(read_inbox(&program.engine))?;
+    if entries.is_empty() {
+        tell("Nothing waits for you");
+    }
+    for entry in &entries {
+        if order.json {
+            print_json(&json_of(entry))?;
+        } else {
+            print(&line_of(entry))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn line_of(entry: &InboxEntry) -> String {
+    let name = clean_line(&entry.agent.name);
+    let (sign, word) = (entry.kind.sign(), entry.kind.word());
+    let time = local_time(entry.at);
+    let text = clean(&entry.text);
+    let text = text.trim_end().replace('\n', "\n    ");
+    format!("{sign} {name:<24} {time}  {word}: {text}\n")
+}
+
+fn json_of(entry: &InboxEntry) -> Value {
+    json!({
+        "agent": entry.agent.id,
+        "name": entry.agent.name,
+        "kind": entry.kind.word(),
+        "seq": entry.row.seq,
+        "at": entry.at,
+        "text": entry.text,
+    })
+}
