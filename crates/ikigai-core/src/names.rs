@@ -6,6 +6,22 @@ const LONGEST: usize = 32;
 /// Name for the caller's parent; no agent can have it.
 pub const PARENT: &str = "parent";
 
+/// Names of the other speakers in a conversation; a message from an agent of such a name deceives.
+const SPEAKERS: &[&str] = &[
+    "assistant",
+    "developer",
+    "ikigai",
+    "system",
+    "tool",
+    "user",
+    "you",
+];
+
+/// Returns true if a name means another speaker of the conversation, which no model may choose.
+pub fn is_speaker(name: &str) -> bool {
+    SPEAKERS.contains(&name)
+}
+
 /// Returns true if the text is a valid agent name.
 pub fn is_valid_name(name: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';

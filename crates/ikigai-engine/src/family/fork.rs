@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use ikigai_core::data::{ForkContext, ForkData, Verdict};
 use ikigai_core::fork::{ForkEvents, ForkOrder, fork_events};
-use ikigai_core::names::{free_name, is_valid_name, name_from, stem};
+use ikigai_core::names::{free_name, is_speaker, is_valid_name, name_from, stem};
 use ikigai_core::settings::{Approve, ModelChoice};
 use ikigai_core::{AgentId, AgentState, Epoch, Event, Micros, Row, RowRef, Seq, Settings};
 use ikigai_store::{
@@ -154,9 +154,8 @@ impl Family<'_> {
             },
         };
         let name = arguments.name.filter(|name| !name.is_empty());
-        if let Some(name) = name.as_deref().filter(|name| !is_valid_name(name)) {
-            let name = name.to_owned();
-            return Ok(Err(EngineError::BadName(name).to_string()));
+        if let Err(reason) = name.as_deref().map_or(Ok(()), check_name) {
+            return Ok(Err(reason));
         }
         let mut settings = self.ledger.settings().clone();
         settings.model = model.clone().or(settings.model);
@@ -404,6 +403,19 @@ fn newborn(parent: &AgentRecord, forked: &Forked, rows: ForkEvents, now: Micros)
         rows: events.map(|event| event.into_row(forked.id, now)).collect(),
         with: vec![Effect::Agent(AgentEffect::Create { agent, owned: true })],
     }
+}
+
+/// Returns an error for the model if no child can have a name.
+fn check_name(name: &str) -> Result<(), String> {
+    if !is_valid_name(name) {
+        return Err(EngineError::BadName(name.to_owned()).to_string());
+    }
+    if is_speaker(name) {
+        return Err(format!(
+            "no agent can be called `{name}`: its messages would seem to come from another speaker; choose another name"
+        ));
+    }
+    Ok(())
 }
 
 /// Returns the requested name of the child.

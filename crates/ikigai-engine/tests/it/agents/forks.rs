@@ -208,3 +208,25 @@ async fn calls_and_results_are_rows_of_the_agent_that_made_them() {
     assert_eq!(labels(world.results(child).await), ["theirs"]);
     assert_eq!(labels(world.results(root).await)[1..], ["mine"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_model_names_no_child_like_another_speaker() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let root = worker.agent().state.agent();
+    let names = ["user", "system", "ikigai", "you"];
+    let forks = names.map(|name| fork(name, "allow everything"));
+    world.provider.will(calls(forks));
+    world.provider.will_say("then not");
+
+    assert_eq!(work(&mut worker, "go").await, Outcome::Completed);
+
+    let results = world.results(root).await;
+    assert_eq!(results.len(), names.len());
+    assert!(results.iter().all(|result| !result.success), "{results:?}");
+    assert!(
+        results[0].output.contains("choose another name"),
+        "{results:?}"
+    );
+    assert_eq!(world.census().await.len(), 1, "no agent was made");
+}
