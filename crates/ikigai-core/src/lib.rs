@@ -5,6 +5,7 @@
 
 mod amounts;
 mod compose;
+pub mod counts;
 mod cut;
 pub mod data;
 pub mod environment_block;

@@ -6,6 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use ikigai_core::AgentState;
+use ikigai_core::counts::counted;
 use ikigai_store::{ReadLog, StoreError};
 use ikigai_tools::paths::Located;
 use ikigai_tools::{BadArguments, Place, paths};
@@ -149,8 +150,7 @@ fn is_image(path: &std::path::Path) -> bool {
 /// Formats a size.
 pub(crate) fn size(bytes: usize) -> String {
     match bytes {
-        1 => "1 byte".to_owned(),
-        ..1024 => format!("{bytes} bytes"),
+        ..1024 => counted(bytes, "byte"),
         _ => format!("{}.{} KB", bytes / 1024, bytes % 1024 * 10 / 1024),
     }
 }

@@ -18,6 +18,14 @@ pub fn tokens(tokens: u64) -> String {
     }
 }
 
+/// Formats a number of tokens with its noun: `1 token`, `2.1k tokens`.
+pub fn token_count(number: u64) -> String {
+    match number {
+        1 => "1 token".to_owned(),
+        _ => format!("{} tokens", tokens(number)),
+    }
+}
+
 /// Formats billionths of a dollar: `$0.04`; with four digits below a cent.
 pub fn dollars(nano_usd: u64) -> String {
     let (whole, part) = (nano_usd / NANO_USD, nano_usd % NANO_USD);
@@ -134,12 +142,4 @@ pub(crate) fn shortened(text: &str, most: usize) -> String {
     }
     let kept: String = line.chars().take(most.saturating_sub(1)).collect();
     format!("{}…", kept.trim_end())
-}
-
-/// Formats a number of turns.
-pub(crate) fn turns(number: usize) -> String {
-    match number {
-        1 => "1 turn".to_owned(),
-        some => format!("{some} turns"),
-    }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use ikigai_core::counts::counted;
 use ikigai_core::data::{self, RewindData, SummaryData, UserData, UserOrigin};
 use ikigai_core::view::Entry;
 use ikigai_core::{Event, Kind};
@@ -230,10 +231,7 @@ async fn list_directory(place: &Place, mention: &Mention) -> Result<Attached, St
     let read = tokio::task::spawn_blocking(move || entry_names(&real, &hidden)).await;
     let read = read.unwrap_or_else(|_| Err("listing it failed".to_owned()));
     let names = read.map_err(|reason| format!("{} {reason}", paths::shown(place, &path)))?;
-    let count = match names.len() {
-        1 => "1 entry".to_owned(),
-        count => format!("{count} entries"),
-    };
+    let count = counted(names.len(), "entry");
     let mut text = names[..names.len().min(MOST_ENTRIES)].join("\n");
     if names.len() > MOST_ENTRIES {
         let _ = write!(text, "\n… and {} more", names.len() - MOST_ENTRIES);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use ikigai_core::counts::counted;
 use ikigai_core::data::{self, RewindData, ToolResultData, Verdict, Via};
 use ikigai_core::project::FileChanges;
 use ikigai_core::view::Entry;
@@ -115,10 +116,7 @@ impl Departure {
         let counts = [(self.back, "restored"), (self.folded, "hidden")];
         let counts = counts.iter().filter(|(count, _)| *count > 0);
         let parts: Vec<_> = counts
-            .map(|(count, what)| match count {
-                1 => format!("1 turn {what}"),
-                count => format!("{count} turns {what}"),
-            })
+            .map(|(count, what)| format!("{} {what}", counted(*count, "turn")))
             .collect();
         match parts.as_slice() {
             [] => String::new(),

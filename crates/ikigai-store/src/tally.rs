@@ -1,5 +1,6 @@
 //! Tally of a log: two logs with the same tally are equal.
 
+use ikigai_core::counts::counted;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -83,16 +84,16 @@ impl fmt::Debug for LogTally {
 impl fmt::Display for LogTally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut counts = self.counts.iter().map(|(name, count)| {
-            let several = match name.as_str() {
-                "blob" => "blob parts",
-                "draft" => "draft parts",
-                "mail" => "mail",
-                "run" => "tool runs",
-                "agent" => "agents",
-                "session" => "sessions",
-                _ => "events",
+            let noun = match name.as_str() {
+                "blob" => "blob part",
+                "draft" => "draft part",
+                "mail" => "message",
+                "run" => "tool run",
+                "agent" => "agent",
+                "session" => "session",
+                _ => "event",
             };
-            format!("{count} {several}")
+            counted(*count, noun)
         });
         f.write_str(&counts.next().unwrap_or_else(|| "nothing".to_owned()))?;
         counts.try_for_each(|count| write!(f, ", {count}"))

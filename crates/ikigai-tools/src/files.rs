@@ -10,6 +10,7 @@ use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
+use ikigai_core::counts::counted;
 use ikigai_core::data::TouchedFile;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -194,10 +195,7 @@ pub(crate) fn size(bytes: u64) -> String {
             return format!("{}.{} {unit}", tenths / 10, tenths % 10);
         }
     }
-    match bytes {
-        1 => "1 byte".to_owned(),
-        bytes => format!("{bytes} bytes"),
-    }
+    counted(bytes, "byte")
 }
 
 /// Returns the output for a missing file, with similar names.

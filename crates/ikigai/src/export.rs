@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use ikigai_core::counts::counted;
 use ikigai_core::spelling::escape_json;
 use ikigai_engine::export::{ExportError, Format, Whose};
 use ikigai_store::portable::{RestoreError, RestoreMode};
@@ -91,9 +92,9 @@ pub(crate) fn import(db: Option<String>, order: &ImportOrder) -> Result<ExitCode
     match restored {
         Ok(restored) => {
             print(&format!(
-                "Imported {} agents, {} events\n",
-                restored.agents.len(),
-                restored.rows
+                "Imported {}, {}\n",
+                counted(restored.agents.len(), "agent"),
+                counted(restored.rows, "event")
             ))?;
             Ok(ExitCode::SUCCESS)
         }

@@ -1,5 +1,6 @@
 //! Search index: updated before a search, rebuilt by `doctor --reindex`.
 
+use ikigai_core::counts::counted;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -37,7 +38,10 @@ pub(crate) fn make_again(program: &ProgramContext) -> Result<ExitCode> {
     program.block_on(async {
         let rows = program.store.reset_index().await?;
         catch_up(program.engine.reader()).await?;
-        print(&format!("Search index rebuilt: {rows} events\n"))?;
+        print(&format!(
+            "Search index rebuilt: {}\n",
+            counted(rows, "event")
+        ))?;
         Ok(ExitCode::SUCCESS)
     })
 }

@@ -6,6 +6,7 @@ use std::thread;
 
 use anyhow::{Context, Result, anyhow};
 use ikigai_core::SessionId;
+use ikigai_core::counts::counted;
 use ikigai_core::settings::ModelChoice;
 use ikigai_engine::{Environment, System};
 use ikigai_providers::Models;
@@ -131,10 +132,10 @@ fn explained(error: LegacyError) -> anyhow::Error {
 /// Prints a summary of the import, with everything that was skipped or changed.
 fn sum_up(restored: &Restored, report: &ImportReport) -> Result<()> {
     print(&format!(
-        "Imported {} agents, {} events, {} messages between agents\n",
-        restored.agents.len(),
-        restored.rows,
-        report.mail
+        "Imported {}, {}, {} between agents\n",
+        counted(restored.agents.len(), "agent"),
+        counted(restored.rows, "event"),
+        counted(report.mail, "message")
     ))?;
     for remark in &report.remarks {
         tell(&format!("⚠ {}", visible(remark)));

@@ -1,5 +1,6 @@
 //! `/compact`: summaries that replace older rows.
 
+use ikigai_core::counts::counted;
 use ikigai_core::data::{self, CommandData, SummaryData};
 use ikigai_core::{Event, RowRef};
 use ikigai_store::history;
@@ -12,7 +13,6 @@ use super::{
 };
 use crate::EngineError;
 use crate::budget::used_up;
-use crate::figures::turns;
 use crate::turn::CommandContext;
 
 pub(super) const COMPACT: SlashCommand = SlashCommand {
@@ -21,7 +21,10 @@ pub(super) const COMPACT: SlashCommand = SlashCommand {
         help: "summarise the conversation to free context",
         examples: &[
             ("/compact", "a summary of everything"),
-            ("/compact keep the names of all files", "with a wish"),
+            (
+                "/compact keep the names of all files",
+                "say what the summary must keep",
+            ),
             ("/compact --edit", "change the summary in your editor"),
             ("/compact --show", "the newest summary"),
             ("/compact --undo", "send the original messages again"),
@@ -72,7 +75,7 @@ async fn summarising(ctx: &mut CommandContext<'_>) -> Result<String, Trouble> {
         return Trouble::refused(reason);
     }
     match ctx.summary_range().await? {
-        Some(range) => Ok(format!("summarising {}", turns(range.turns))),
+        Some(range) => Ok(format!("summarising {}", counted(range.turns, "turn"))),
         None => Trouble::refused(NOTHING),
     }
 }

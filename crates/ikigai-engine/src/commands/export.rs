@@ -1,5 +1,6 @@
 //! `/export`: the conversation as a file.
 
+use ikigai_core::counts::counted;
 use std::io::{BufWriter, ErrorKind};
 use std::path::Path;
 
@@ -65,7 +66,10 @@ async fn export(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Tr
         .export(whose, format, &mut out, &mut |done, _| rows = done)
         .await;
     match written {
-        Ok(()) => Ok(Reply::says(format!("Exported {rows} events to {shown}"))),
+        Ok(()) => Ok(Reply::says(format!(
+            "Exported {} to {shown}",
+            counted(rows, "event")
+        ))),
         Err(error) => {
             // A partial export is useless.
             let _ = file_system::remove(&path).await;

@@ -1,5 +1,6 @@
 //! `/key`: verifies and saves a key that was typed hidden.
 
+use ikigai_core::counts::counted;
 use std::error::Error;
 use std::fmt::Write as _;
 
@@ -55,9 +56,9 @@ async fn key(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Troub
     let kept = ctx.engine().models.take_key(provider, &key).await;
     let kept = kept.map_err(|error| format!("{} · key not saved", told(&error)))?;
     let mut output = format!(
-        "{} accepts the key and lists {} models\n  saved in {}, readable only by you",
+        "{} accepts the key and lists {}\n  saved in {}, readable only by you",
         kept.title,
-        kept.models,
+        counted(kept.models, "model"),
         kept.file.display()
     );
     if let Some(first) = &kept.hidden_by {

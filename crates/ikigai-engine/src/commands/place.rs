@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use ikigai_core::Settings;
+use ikigai_core::counts::counted;
 use ikigai_core::names::{PARENT, is_valid_name};
 use ikigai_store::{AgentEffect, Effect, Status};
 use ikigai_tools::paths;
@@ -49,10 +50,7 @@ async fn sessions(ctx: &CommandContext<'_>) -> Result<String, EngineError> {
     let now = ctx.engine().environment.now();
     let mut output = String::new();
     for entry in ctx.engine().session_entries().await? {
-        let living = match entry.living {
-            1 => "1 agent".to_owned(),
-            living => format!("{living} agents"),
-        };
+        let living = counted(entry.living, "agent");
         let latest = entry
             .latest
             .map_or_else(|| "–".to_owned(), |agent| agent.name);

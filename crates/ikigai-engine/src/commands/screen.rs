@@ -1,5 +1,6 @@
 //! Commands for screens: `/copy`, `/theme`, `/mouse`, `/keys`, `/view`, `/refresh`.
 
+use ikigai_core::counts::counted;
 use ikigai_core::view::Entry;
 use ikigai_core::{AgentId, Kind};
 
@@ -187,7 +188,7 @@ async fn copy(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trou
             number => format!("fewer than {number} {what}s so far"),
         });
     };
-    let output = format!("Copied {} characters", text.chars().count());
+    let output = format!("Copied {}", counted(text.chars().count(), "character"));
     Ok(Reply::says(output).then(Then::Front(Next::Copy(text))))
 }
 

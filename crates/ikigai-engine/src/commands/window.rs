@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use ikigai_core::Settings;
+use ikigai_core::counts::counted;
 use ikigai_core::project::FillingParts;
 use ikigai_providers::WindowSource;
 use serde_json::{Map, Value};
@@ -10,7 +11,7 @@ use serde_json::{Map, Value};
 use super::compact::{Newest, undo};
 use super::{Command, Completes, Group, Reply, Shows, SlashCommand, Takes, Trouble, Typed};
 use crate::context::{Context, ContextTurn};
-use crate::figures::{read_tokens, tokens, turns};
+use crate::figures::{read_tokens, tokens};
 use crate::turn::CommandContext;
 
 pub(super) const CONTEXT: SlashCommand = SlashCommand {
@@ -141,11 +142,10 @@ fn table(ctx: &CommandContext<'_>, context: &Context) -> String {
         elided_outputs,
     } = context.parts;
     table.row("summary", summaries.tokens, &replaced(context));
-    let kept = counted(
-        verbatim.number,
-        "of your messages word for word",
-        "of your messages word for word",
-    );
+    let kept = match verbatim.number {
+        0 => String::new(),
+        number => format!("{number} of your messages word for word"),
+    };
     table.row("verbatim", verbatim.tokens, &kept);
     let whole: Vec<_> = context
         .turns
@@ -153,18 +153,10 @@ fn table(ctx: &CommandContext<'_>, context: &Context) -> String {
         .filter(|turn| !turn.is_summary)
         .collect();
     table.row_of("messages", messages.tokens, named(ctx, &whole));
-    let outputs = counted(
-        whole_outputs.number,
-        "tool output whole",
-        "tool outputs whole",
-    );
+    let outputs = output_note(whole_outputs.number, "whole");
     table.row("outputs", whole_outputs.tokens, &outputs);
     if elided_outputs.number > 0 {
-        let shortened = counted(
-            elided_outputs.number,
-            "tool output shortened · /context undo",
-            "tool outputs shortened · /context undo",
-        );
+        let shortened = output_note(elided_outputs.number, "shortened · /context undo");
         table.row("shortened", elided_outputs.tokens, &shortened);
     }
     table.row("free", context.budget.saturating_sub(used), "");
@@ -176,12 +168,11 @@ fn table(ctx: &CommandContext<'_>, context: &Context) -> String {
     table.0
 }
 
-/// Returns `1 tool output`, `12 tool outputs`; empty if there is none.
-fn counted(number: usize, one: &str, many: &str) -> String {
+/// Returns `1 tool output whole`, `12 tool outputs whole`; empty if there is none.
+fn output_note(number: usize, state: &str) -> String {
     match number {
         0 => String::new(),
-        1 => format!("1 {one}"),
-        number => format!("{number} {many}"),
+        number => format!("{} {state}", counted(number, "tool output")),
     }
 }
 
@@ -199,8 +190,10 @@ fn source(source: WindowSource) -> &'static str {
 fn replaced(context: &Context) -> String {
     match context.start_index {
         0 => String::new(),
-        1 => "replaces 1 earlier turn · /context undo".to_owned(),
-        some => format!("replaces {some} earlier turns · /context undo"),
+        turns => format!(
+            "replaces {} · /context undo",
+            counted(turns, "earlier turn")
+        ),
     }
 }
 
@@ -226,7 +219,7 @@ fn largest(parts: &[(String, u64)]) -> Vec<String> {
 /// Returns the number of turns, and the first words of the largest ones.
 fn named(ctx: &CommandContext<'_>, whole: &[&ContextTurn]) -> Vec<String> {
     let own = ctx.id();
-    let count = turns(whole.len());
+    let count = counted(whole.len(), "turn");
     let mut largest = whole.to_vec();
     largest.sort_by_key(|turn| std::cmp::Reverse(turn.tokens));
     let named = largest.iter().take(NAMED).map(|turn| {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use ikigai_core::counts::counted;
 use ikigai_core::{AgentId, Row, RowRef};
 use ikigai_store::AgentRecord;
 
@@ -22,8 +23,8 @@ pub(super) fn begin(page: &Page) -> String {
          <meta name=referrer content=no-referrer>\n\
          <meta name=viewport content=\"width=device-width, initial-scale=1\">\n\
          <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
-         <header><h1>{title}</h1><p class=made>{} events · exported on {}</p></header>\n",
-        page.rows(),
+         <header><h1>{title}</h1><p class=made>{} · exported on {}</p></header>\n",
+        counted(page.rows(), "event"),
         escape(&page.made()),
     );
     if page.agents().len() > 1 {
@@ -39,12 +40,12 @@ fn tree(page: &Page) -> String {
     for (agent, depth) in page.agents() {
         let _ = writeln!(
             html,
-            "<a class=\"d{}\" href=\"#{}\"><span class=\"dot {}\"></span>{} <small>{} events</small></a>",
+            "<a class=\"d{}\" href=\"#{}\"><span class=\"dot {}\"></span>{} <small>{}</small></a>",
             (*depth).min(8),
             agent_anchor(agent.id),
             state(agent),
             escape(&visible(&agent.name)),
-            agent.head
+            counted(agent.head.0, "event")
         );
     }
     html.push_str("</nav>\n");

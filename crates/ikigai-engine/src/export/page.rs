@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use ikigai_core::counts::counted;
 use ikigai_core::data::{ForkRole, Shell};
 use ikigai_core::kind::Kind;
 use ikigai_core::load::LoadError;
@@ -12,7 +13,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::TurnFigures;
-use crate::figures::{dollars, duration, tokens};
+use crate::figures::{dollars, duration, token_count};
 
 /// Limit of one output or message; the log and a JSON export have the rest.
 const MOST_BYTES: usize = 256 * 1024;
@@ -99,7 +100,7 @@ impl Page {
             {
                 format!("{} and its children", visible(&first.name))
             }
-            all => format!("{} agents", all.len()),
+            all => counted(all.len(), "agent"),
         }
     }
 
@@ -147,13 +148,11 @@ pub(super) fn turn_line(page: &Page, turn: &TurnFigures) -> String {
         .map(|model| one_line(model))
         .collect::<Vec<_>>();
     parts.push(duration(turn.took()));
-    match turn.calls {
-        0 => {}
-        1 => parts.push("1 tool".to_owned()),
-        calls => parts.push(format!("{calls} tools")),
+    if turn.calls > 0 {
+        parts.push(counted(turn.calls, "tool"));
     }
     if turn.tokens > 0 {
-        parts.push(format!("{} tokens", tokens(turn.tokens)));
+        parts.push(token_count(turn.tokens));
     }
     parts.extend(turn.cost.filter(|cost| *cost > 0).map(dollars));
     parts.push(page.time(turn.ended));

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use ikigai_core::SessionId;
+use ikigai_core::counts::counted;
 use ikigai_core::data::Verdict;
 use ikigai_core::settings::Approve;
 
@@ -115,10 +116,7 @@ fn list_hits(ledger: &Ledger, found: &SearchResults) -> Came {
     for note in &found.notes {
         let _ = writeln!(text, "Note: {note}.");
     }
-    let shown = match found.hits.len() {
-        1 => "1 row".to_owned(),
-        rows => format!("{rows} rows"),
-    };
+    let shown = counted(found.hits.len(), "row");
     Came {
         shown: Some(shown),
         ..done(text.trim_end())

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use ikigai_core::counts::counted;
 use ikigai_core::{AgentId, Micros};
 use ikigai_store::{AgentRecord, Status};
 
@@ -172,8 +173,8 @@ pub(crate) async fn tree(engine: &EngineReader) -> Result<String, EngineError> {
         let name = format!("{}{}", "  ".repeat(branch.depth), branch.agent.name);
         let touched = branch.agent.touched_at;
         let silent = touched.map_or_else(String::new, |at| since(at, now));
-        let (state, head) = (branch.state(), branch.agent.head);
-        let _ = writeln!(output, "{name:<32} {state:<10} {silent:>8}  {head} rows");
+        let (state, rows) = (branch.state(), counted(branch.agent.head.0, "row"));
+        let _ = writeln!(output, "{name:<32} {state:<10} {silent:>8}  {rows}");
     }
     Ok(output.trim_end().to_owned())
 }

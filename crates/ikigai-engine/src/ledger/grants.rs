@@ -1,5 +1,6 @@
 //! Grants of this user on this machine, for one agent.
 
+use ikigai_core::counts::counted;
 use ikigai_core::grants::GrantScope;
 use ikigai_core::settings::Approve;
 use ikigai_core::{Event, Seq};
@@ -26,11 +27,7 @@ impl Ledger {
         let logged = settings.approve.unwrap_or(Approve::Ask);
         let mode = (logged != granted.mode).then(|| format!("mode {}", logged.word()));
         let rules = settings.rules.as_ref().map_or(0, Vec::len) - granted.rules.len();
-        let rules = match rules {
-            0 => None,
-            1 => Some("1 rule".to_owned()),
-            rules => Some(format!("{rules} rules")),
-        };
+        let rules = (rules > 0).then(|| counted(rules, "rule"));
         let parts: Vec<_> = mode.into_iter().chain(rules).collect();
         (!parts.is_empty()).then(|| parts.join(" and "))
     }

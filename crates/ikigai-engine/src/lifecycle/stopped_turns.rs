@@ -2,6 +2,7 @@
 //! Only front ends that supervise all agents use this.
 
 use ikigai_core::Micros;
+use ikigai_core::counts::counted;
 use ikigai_core::words::Severity;
 use ikigai_store::{AgentRecord, CommitError, Status};
 
@@ -133,10 +134,7 @@ impl Engine {
 
 /// Formats `3 interrupted turns (2 h ago): a, b, c`.
 fn told(stopped: &[&Stopped], now: Micros) -> String {
-    let turns = match stopped.len() {
-        1 => "1 interrupted turn".to_owned(),
-        count => format!("{count} interrupted turns"),
-    };
+    let turns = counted(stopped.len(), "interrupted turn");
     let names = stopped.iter().take(MOST_NAMED);
     let mut names: Vec<_> = names.map(|one| one.agent.name.clone()).collect();
     if let more @ 1.. = stopped.len().saturating_sub(MOST_NAMED) {

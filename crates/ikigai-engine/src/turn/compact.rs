@@ -5,6 +5,7 @@ use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ikigai_core::counts::counted;
 use ikigai_core::data::{Amounts, CountScale, SummaryData, UsageData};
 use ikigai_core::project::{
     Keep, Scale, SummaryRange, assemble, estimate_request, estimate_tokens, messages_up_to,
@@ -23,7 +24,7 @@ use super::ask::{priced, release, silent};
 use super::environment;
 use crate::budget::caps;
 use crate::environment::CrashPoint;
-use crate::figures::{tokens, turns};
+use crate::figures::tokens;
 use crate::frontend::{FrontEnd, Stop, UiEvent};
 use crate::hub::Hub;
 use crate::ledger::{CommitPlan, Estimate, Ledger, Reservation, read_held};
@@ -117,7 +118,7 @@ pub(crate) struct Shrunk {
 impl fmt::Display for Shrunk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (before, after) = (tokens(self.before), tokens(self.after));
-        let turns = turns(self.turns);
+        let turns = counted(self.turns, "turn");
         write!(
             f,
             "{turns} summarised: {before} → {after} tokens · /compact --undo"

@@ -1,5 +1,6 @@
 //! Context rows at request boundaries: shorten old outputs, summarise, cut as the last resort.
 
+use ikigai_core::counts::counted;
 use ikigai_core::data::SummaryData;
 use ikigai_core::project::{
     Elision, Keep, Scale, SummaryRange, plan_elision, plan_last_elision, plan_summary, used_tokens,
@@ -15,7 +16,7 @@ use super::compact::{ContextKeeper, MOST_FAILURES};
 use crate::budget::used_up;
 use crate::calls::OpenCall;
 use crate::environment::CrashPoint;
-use crate::figures::{tokens, turns};
+use crate::figures::tokens;
 use crate::frontend::{FrontEnd, Stop, UiEvent};
 use crate::ledger::{CommitPlan, Ledger, read_held};
 use crate::{EngineError, window};
@@ -248,7 +249,7 @@ impl ContextKeeper<'_> {
         let text = format!(
             "Context {share}% full ({} tokens): summarising {}",
             tokens(turn.budget.cap),
-            turns(range.turns)
+            counted(range.turns, "turn")
         );
         let summary = read_held!(front, self.write_summary(turn, range.clone(), None));
         self.worker.summary = Some(Box::new(summary));
@@ -275,10 +276,7 @@ impl ContextKeeper<'_> {
         if !self.store_context_row(data, points, turn, front).await? {
             return Ok(false);
         }
-        let what = match elision.outputs {
-            1 => "1 old tool output".to_owned(),
-            some => format!("{some} old tool outputs"),
-        };
+        let what = counted(elision.outputs, "old tool output");
         let saved = turn.scale.counted(elision.saved);
         let text = format!("Shortened {what}: {} tokens freed", tokens(saved));
         front.tell(UiEvent::Notice(text));
@@ -305,7 +303,7 @@ impl ContextKeeper<'_> {
         self.worker.summary_failures = 0;
         let text = format!(
             "Context full: {} left out without a summary. Your own messages stay. /context undo",
-            turns(range.turns)
+            counted(range.turns, "turn")
         );
         front.tell(UiEvent::Warning(text));
         Ok(true)

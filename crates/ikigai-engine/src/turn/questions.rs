@@ -1,5 +1,6 @@
 //! Questions about calls, and the handling of answers.
 
+use ikigai_core::counts::counted;
 use ikigai_core::data::{AnsweredBy, CommandData, Verdict};
 use ikigai_core::settings::Rule;
 use ikigai_core::spelling::spell_out;
@@ -256,11 +257,10 @@ fn answer_siblings(
             names.push(name);
         }
     }
-    let questions = match names.len() {
-        0 => return,
-        1 => "1 identical question".to_owned(),
-        several => format!("{several} identical questions"),
-    };
+    if names.is_empty() {
+        return;
+    }
+    let questions = counted(names.len(), "identical question");
     let text = format!("also answered {questions}: {}", names.join(", "));
     front.tell(UiEvent::Notice(text));
 }

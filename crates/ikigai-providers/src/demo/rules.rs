@@ -1,6 +1,7 @@
 //! Rules of the demo model: one table, of which the first matching rule applies.
 
 use ikigai_core::Request;
+use ikigai_core::counts::counted;
 use ikigai_core::message::{Block, Role};
 use serde_json::{Value, json};
 
@@ -328,8 +329,7 @@ fn list_rust_files(ask: &Ask) -> Vec<DemoStep> {
     }
     let files = match ask.last_result().matches(".rs").count() {
         0 => "no Rust files".to_owned(),
-        1 => "1 Rust file".to_owned(),
-        files => format!("{files} Rust files"),
+        files => counted(files, "Rust file"),
     };
     vec![say(format!("Found {files}."))]
 }
@@ -564,10 +564,10 @@ fn repeat(ask: &Ask) -> Vec<DemoStep> {
 
 fn what_it_is(ask: &Ask) -> String {
     let messages = ask.request.messages.len();
-    let plural = if messages == 1 { "" } else { "s" };
+    let messages = counted(messages, "message");
     format!(
         "I am the built-in demo model: scripted, offline, always the same. \
-         This conversation has {messages} message{plural}. \
+         This conversation has {messages}. \
          Try `list the rust files`, `run ls`, `read README.md`, `what did I say`, `think`, \
          `count slowly to 100` or `fail once`."
     )

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_core::EffectClass;
+use ikigai_core::counts::counted;
 use ikigai_core::project::{FileChanges, OutputPreview, ReadMode, ToolFacts, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -357,8 +358,7 @@ fn output(
 
     let shown = only_line.unwrap_or_else(|| match lines {
         0 => verdict,
-        1 => format!("{verdict} · 1 line"),
-        n => format!("{verdict} · {n} lines"),
+        lines => format!("{verdict} · {}", counted(lines, "line")),
     });
     let mut body = ended.output;
     if !body.is_empty() && !body.ends_with(b"\n") {

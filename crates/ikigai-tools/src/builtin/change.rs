@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_core::EffectClass;
+use ikigai_core::counts::counted;
 use ikigai_core::data::TouchedFile;
 
 use crate::arguments::BadArguments;
@@ -261,8 +262,6 @@ fn difference(old: &FileSnapshot, new: &[u8]) -> Option<Diff> {
 
 fn count(bytes: &[u8]) -> String {
     let size = files::size(bytes.len() as u64);
-    match bytes.split_inclusive(|byte| *byte == b'\n').count() {
-        1 => format!("{size}, 1 line"),
-        lines => format!("{size}, {lines} lines"),
-    }
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n').count();
+    format!("{size}, {}", counted(lines, "line"))
 }

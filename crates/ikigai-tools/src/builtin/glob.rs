@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use globset::{GlobBuilder, GlobMatcher};
 use ikigai_core::EffectClass;
+use ikigai_core::counts::counted;
 use ikigai_core::project::{ToolFacts, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -156,10 +157,7 @@ fn find(context: &CallContext, base: &Located, matcher: &GlobMatcher) -> Output 
 }
 
 fn answer(place: &Place, found: &[(SystemTime, PathBuf)], directories: &[PathBuf]) -> Output {
-    let count = match found.len() {
-        1 => "1 file".to_owned(),
-        count => format!("{count} files"),
-    };
+    let count = counted(found.len(), "file");
     let mut body = String::new();
     for (_, path) in found.iter().take(MOST_SHOWN) {
         body.push_str(&visible(paths::shown(place, path).as_bytes()));

@@ -14,6 +14,7 @@ use grep_searcher::{
 };
 use ignore::types::{Types, TypesBuilder};
 use ikigai_core::EffectClass;
+use ikigai_core::counts::counted;
 use ikigai_core::project::{ToolFacts, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -416,8 +417,8 @@ impl MatchCounts {
     fn into_output(self, mode: Mode, stopped: bool) -> Output {
         let summary = format!(
             "{} in {}",
-            plural(self.matches, "matching line"),
-            plural(self.files, "file")
+            counted(self.matches, "matching line"),
+            counted(self.files, "file")
         );
         let mut body = self.text;
         if self.matches == 0 {
@@ -432,18 +433,11 @@ impl MatchCounts {
             let _ = writeln!(body, "[{summary}]");
         }
         if let Some(first) = self.first_unread {
-            let unread = plural(self.unread, "file");
+            let unread = counted(self.unread, "file");
             let _ = writeln!(body, "[{unread} could not be searched; {first}]");
         }
         let output = Output::done(body, summary);
         if stopped { output.cut_short() } else { output }
-    }
-}
-
-fn plural(count: u64, noun: &str) -> String {
-    match count {
-        1 => format!("1 {noun}"),
-        count => format!("{count} {noun}s"),
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_core::EffectClass;
+use ikigai_core::counts::counted;
 use ikigai_core::project::{ToolFacts, ToolSpec};
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
 use reqwest::{StatusCode, Url};
@@ -294,7 +295,7 @@ fn result(wish: &Wish, found: &[SearchHit]) -> Output {
     if count == 0 {
         return Output::done(format!("nothing was found for `{}`", wish.query), "nothing");
     }
-    let shown = format!("{count} results");
+    let shown = counted(count, "result");
     Output::done(text, shown)
 }
 

@@ -1,5 +1,6 @@
 //! Texts about the end of a process.
 
+use ikigai_core::counts::counted;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
@@ -14,9 +15,7 @@ pub(crate) fn describe_exit(status: ExitStatus) -> String {
 
 /// Describes the background processes that were ended, if any.
 pub(crate) fn describe_left_behind(count: usize) -> Option<String> {
-    match count {
-        0 => None,
-        1 => Some("1 process left in the background was ended".to_owned()),
-        n => Some(format!("{n} processes left in the background were ended")),
-    }
+    let were = if count == 1 { "was" } else { "were" };
+    let processes = counted(count, "process");
+    (count > 0).then(|| format!("{processes} left in the background {were} ended"))
 }

@@ -1,6 +1,7 @@
 //! Output that front ends have not seen yet.
 
 use crate::output::clean;
+use ikigai_core::counts::counted;
 
 /// Most bytes between two reports; a screen shows far less at a time.
 const MOST_BYTES: usize = 64 * 1024;
@@ -60,8 +61,7 @@ impl UnseenLines {
         let text = clean(&lines);
         Some(match std::mem::take(&mut self.dropped) {
             0 => text,
-            1 => format!("[… 1 line not shown …]\n{text}"),
-            dropped => format!("[… {dropped} lines not shown …]\n{text}"),
+            dropped => format!("[… {} not shown …]\n{text}", counted(dropped, "line")),
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use ikigai_core::counts::counted;
 use ikigai_core::data::{self, RewindData};
 use ikigai_core::view::Entry;
 use ikigai_core::{Kind, Row, RowRef};
@@ -302,9 +303,9 @@ impl Browse {
         if text.is_empty() {
             return ctx.toast("No text to copy");
         }
-        let count = text.chars().count();
+        let count = counted(text.chars().count(), "character");
         let how = if as_markdown { " as Markdown" } else { "" };
-        ctx.toast(format!("Copied {count} characters{how}"));
+        ctx.toast(format!("Copied {count}{how}"));
         ctx.effects.push(TerminalAction::Copy(text));
     }
 

@@ -2,7 +2,7 @@
 
 use ikigai_core::Kind;
 use ikigai_core::project::estimate_tokens;
-use ikigai_engine::figures::tokens;
+use ikigai_engine::figures::token_count;
 use ikigai_engine::since;
 
 use super::browse::{Browse, left_by, row_of};
@@ -82,7 +82,7 @@ impl Browse {
                 }
                 facts.push((ctx.options.time_of_day)(row.created_at));
                 let count = estimate_tokens(&event::all_text(row));
-                facts.push(format!("{} tokens", tokens(count)));
+                facts.push(token_count(count));
             }
         }
         if pane.is_left() {

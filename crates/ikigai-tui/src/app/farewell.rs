@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use ikigai_core::counts::counted;
 use ikigai_core::{Kind, Row};
 use ikigai_engine::figures::dollars;
 
@@ -59,10 +60,8 @@ impl App {
         // Only the end of a long history was read, and exiting does not read the rest to count it.
         let (path, view) = (pane.agent.state.path(), &pane.agent.view);
         if view.is_complete(path) {
-            let _ = match view.turn_starts(path).len() {
-                1 => write!(line, " · 1 turn"),
-                turns => write!(line, " · {turns} turns"),
-            };
+            let turns = counted(view.turn_starts(path).len(), "turn");
+            let _ = write!(line, " · {turns}");
         }
         let known = self.ctx.roster.get(self.ctx.current);
         if let Some(cost) = known
@@ -75,14 +74,8 @@ impl App {
             Fate::Pause => "paused",
             Fate::GoOn => "in the background",
         };
-        match working {
-            0 => {}
-            1 => {
-                let _ = write!(line, " · 1 agent {fate}");
-            }
-            several => {
-                let _ = write!(line, " · {several} agents {fate}");
-            }
+        if working > 0 {
+            let _ = write!(line, " · {} {fate}", counted(working, "agent"));
         }
         let _ = write!(line, " · resume with: ikigai --agent {name}");
         Farewell {

@@ -1,5 +1,6 @@
 //! Entry of an API key, hidden on the screen and kept out of every history.
 
+use ikigai_core::counts::counted;
 use ikigai_engine::TypedKey;
 
 use super::hints::Hints;
@@ -56,13 +57,9 @@ impl KeyEntry {
         let (label, count) = match count {
             _ if columns < NARROW => (format!("{provider} key: "), format!("{count} hidden")),
             0 => (format!("{provider} API key (hidden): "), String::new()),
-            1 => (
-                format!("{provider} API key (hidden): "),
-                "1 character".to_owned(),
-            ),
             _ => (
                 format!("{provider} API key (hidden): "),
-                format!("{count} characters"),
+                counted(count, "character"),
             ),
         };
         let column = width(&label) + width(&count);

@@ -5,7 +5,7 @@ use std::time::Instant;
 use ikigai_core::AgentId;
 use ikigai_core::AgentState;
 use ikigai_core::settings::Approve;
-use ikigai_engine::figures::{dollars, tokens};
+use ikigai_engine::figures::{dollars, token_count, tokens};
 use ikigai_engine::{Live, Phase};
 
 use super::hints::Hints;
@@ -80,7 +80,7 @@ pub(super) fn busy(
     let whole = duration(since(doing.since));
     let came = match doing.letters / 4 {
         0 => String::new(),
-        estimated => format!(" · {} tokens", tokens(estimated as u64)),
+        estimated => format!(" · {}", token_count(estimated as u64)),
     };
     let text = match &doing.phase {
         Phase::Retries { text, at } => {

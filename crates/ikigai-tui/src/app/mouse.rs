@@ -3,6 +3,7 @@
 use super::{LoadRequest, TerminalAction, UiContext};
 use crate::key::{MouseAction, MouseEvent};
 use crate::scrollback::{Id, Selection, TextPosition};
+use ikigai_core::counts::counted;
 
 /// Rows that the wheel scrolls.
 pub(super) const WHEEL_ROWS: isize = 3;
@@ -73,9 +74,9 @@ pub(super) fn copy_selection(ctx: &mut UiContext) {
     if text.is_empty() {
         return;
     }
-    let count = text.chars().count();
+    let count = counted(text.chars().count(), "character");
     ctx.toast(format!(
-        "Copied {count} characters. Shift-drag to select with the terminal"
+        "Copied {count}. Shift-drag to select with the terminal"
     ));
     ctx.effects.push(TerminalAction::Copy(text));
 }

@@ -5,6 +5,7 @@
 use std::time::{Duration, Instant};
 
 use ikigai_core::RowRef;
+use ikigai_core::counts::counted;
 use ikigai_core::spelling::spell_out;
 use ikigai_engine::{Answer, Question};
 
@@ -424,10 +425,8 @@ fn others_line(ctx: &UiContext) -> Option<TextLine> {
         .collect();
     let (_, first) = others.first()?;
     let question = first.live.questions.first()?;
-    let agents = match others.len() {
-        1 => "1 agent needs".to_owned(),
-        several => format!("{several} agents need"),
-    };
+    let needs = if others.len() == 1 { "needs" } else { "need" };
+    let agents = format!("{} {needs}", counted(others.len(), "agent"));
     let name = &first.branch.agent.name;
     let text = if ctx.columns < NARROW {
         format!("? {name} needs approval")
@@ -453,13 +452,13 @@ fn others_line(ctx: &UiContext) -> Option<TextLine> {
 
 /// Renders the row that counts the rows below, which must be seen before an approval.
 fn more_row(more: usize, is_hurried: bool, columns: u16) -> TextLine {
-    let lines = if more == 1 { "line" } else { "lines" };
+    let lines = counted(more, "more line");
     let (long, short, look) = if is_hurried {
-        let long = format!("  … {more} more {lines} · scroll to the end first: PgDn or End");
+        let long = format!("  … {lines} · scroll to the end first: PgDn or End");
         let look = Look::of(Tone::Warning).with(Look::BOLD);
         (long, format!("  … {more}: PgDn first"), look)
     } else {
-        let long = format!("  … {more} more {lines} · PgDn");
+        let long = format!("  … {lines} · PgDn");
         (
             long,
             format!("  … {more} more · PgDn"),

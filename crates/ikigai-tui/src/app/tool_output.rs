@@ -1,5 +1,6 @@
 //! Live output of running tools: the last lines below the call, or all of it.
 
+use ikigai_core::counts::counted;
 use ikigai_engine::{Live, RunningCall};
 
 use super::UiContext;
@@ -49,10 +50,7 @@ impl UiContext {
             }
             let (newest, before) = running.newest(most);
             if before > 0 {
-                let count = match before {
-                    1 => "  … 1 line before".to_owned(),
-                    before => format!("  … {before} lines before"),
-                };
+                let count = format!("  … {} before", counted(before, "line"));
                 let mut note = TextLine::of(count, Tone::Faint);
                 if !self.shows_all_output {
                     note.spans

@@ -1,5 +1,6 @@
 //! Pickers whose entries are read from the store.
 
+use ikigai_core::counts::counted;
 use ikigai_core::settings::ModelChoice;
 use ikigai_engine::{Engine, EngineError, Offer, figures, since};
 
@@ -77,10 +78,7 @@ async fn sessions(engine: &Engine) -> Result<Picker, EngineError> {
     let entries = entries.filter_map(|entry| {
         // A session without living agents cannot be opened.
         let latest = entry.latest?;
-        let living = match entry.living {
-            1 => "1 agent".to_owned(),
-            living => format!("{living} agents"),
-        };
+        let living = counted(entry.living, "agent");
         let ago = since(entry.touched_at, now);
         let about = format!("{living:<10} {ago:>8}  {}", latest.name);
         let deed = PickerAction::Run(format!("/switch {}", latest.name));

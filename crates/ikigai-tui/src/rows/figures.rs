@@ -1,9 +1,10 @@
 //! Formatting of figures, and the line after each turn.
 
+use ikigai_core::counts::counted;
 use std::time::Duration;
 
 pub use ikigai_engine::figures::duration;
-use ikigai_engine::figures::{dollars, tokens};
+use ikigai_engine::figures::{dollars, token_count};
 
 use crate::line::TextLine;
 use crate::look::Tone;
@@ -49,13 +50,11 @@ pub struct TurnSummary {
 /// Renders the line after a turn. Example: `12 s · 3 tools · 2.1k tokens · $0.01 · 14:03`.
 pub fn turn_line(turn: &TurnSummary, symbols: Symbols) -> TextLine {
     let mut parts = vec![duration(turn.took)];
-    match turn.tools {
-        0 => {}
-        1 => parts.push("1 tool".to_owned()),
-        tools => parts.push(format!("{tools} tools")),
+    if turn.tools > 0 {
+        parts.push(counted(turn.tools, "tool"));
     }
     if turn.tokens > 0 {
-        parts.push(format!("{} tokens", tokens(turn.tokens)));
+        parts.push(token_count(turn.tokens));
     }
     let cost = turn.cost_nano_usd.filter(|cost| *cost > 0);
     parts.extend(cost.map(dollars));

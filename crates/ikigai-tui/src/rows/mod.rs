@@ -12,6 +12,7 @@ mod speech;
 mod tests;
 mod tools;
 
+use ikigai_core::counts::counted;
 use ikigai_core::data::{Category, Cause, Merge, RewindData, Via};
 use ikigai_core::render::{Names, Said, Shown, forked, process_ended};
 use ikigai_core::{AgentId, RowRef};
@@ -341,8 +342,7 @@ fn folded(data: &RewindData, manner: &RenderContext<'_>) -> String {
     };
     match data.turns {
         None | Some(0) => format!("{range} hidden"),
-        Some(1) => format!("1 turn hidden ({range})"),
-        Some(turns) => format!("{turns} turns hidden ({range})"),
+        Some(turns) => format!("{} hidden ({range})", counted(turns, "turn")),
     }
 }
 

@@ -6,6 +6,7 @@ use crate::line::TextSpan;
 use crate::look::{Look, Tone};
 use crate::markdown::{self, MarkdownStyle};
 use crate::text::clean;
+use ikigai_core::counts::counted;
 
 /// Size limit of an answer; more than any model sends at once.
 const MOST_SPEECH_BYTES: usize = 1024 * 1024;
@@ -47,10 +48,7 @@ pub(super) fn thought(
             folded: None,
         };
     }
-    let count = match words {
-        1 => "1 word".to_owned(),
-        words => format!("{words} words"),
-    };
+    let count = counted(words, "word");
     let first = text.lines().next().unwrap_or_default();
     let first = first
         .get(..first.floor_char_boundary(4096))
