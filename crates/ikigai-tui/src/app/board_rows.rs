@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use ikigai_core::counts::counted;
 use ikigai_core::{AgentId, Micros};
 use ikigai_engine::figures::{dollars, tokens};
 
@@ -29,12 +30,15 @@ const NAME: usize = 20;
 /// Width of a state with its sign.
 const STATE: usize = 9;
 
+/// Key that only an agent with a question takes.
+const REJECT: &str = "n reject";
+
 /// Keys of the board.
 const KEYS: Hints<'_> = Hints {
     gap: " ",
     keys: &[
         "Enter open",
-        "n reject",
+        REJECT,
         "Space preview",
         "s mail",
         "i interrupt",
@@ -147,10 +151,7 @@ impl Board {
     fn title(&self, ctx: &UiContext) -> TextLine {
         let states: Vec<_> = ctx.roster.all().map(|(_, known)| known.state()).collect();
         let count = |wanted: AgentActivity| states.iter().filter(|state| **state == wanted).count();
-        let mut parts = vec![match states.len() {
-            1 => "1 agent".to_owned(),
-            all => format!("{all} agents"),
-        }];
+        let mut parts = vec![counted(states.len(), "agent")];
         let (asking, working) = (count(AgentActivity::Asks), count(AgentActivity::Works));
         if asking > 0 {
             let needs = if asking == 1 { "needs" } else { "need" };
@@ -297,7 +298,15 @@ impl Board {
         } else if let Some(toast) = &ctx.toast {
             cut(&toast.line(" ", ctx.options.symbols), ctx.columns, "…")
         } else {
-            KEYS.after(&TextLine::default(), ctx.columns)
+            let live = self.marked(ctx).and_then(|agent| ctx.roster.live(agent));
+            let asks = live.is_some_and(|live| !live.questions.is_empty());
+            let keys = KEYS.keys.iter().copied();
+            let keys: Vec<_> = keys.filter(|key| asks || *key != REJECT).collect();
+            let hints = Hints {
+                keys: &keys,
+                ..KEYS
+            };
+            hints.after(&TextLine::default(), ctx.columns)
         };
         grid.line(row, 0, &line);
     }

@@ -49,15 +49,15 @@ pub(super) fn lines(around: &UiOptions, settings: &Settings, columns: u16) -> Ve
         lines.push(TextLine::new(line));
     }
     if is_demo {
-        let others = if is_narrow {
-            "  (or openai …)"
+        let about = if is_narrow {
+            "  a real model"
         } else {
-            "   (or openai, google)"
+            "               use a real model (or openai, google)"
         };
         let mut real = vec![
-            TextSpan::new("  real  ", Tone::Faint),
+            TextSpan::new(INDENT, Tone::Faint),
             TextSpan::new("/key anthropic", Tone::Code),
-            TextSpan::new(others, Tone::Faint),
+            TextSpan::new(about, Tone::Faint),
         ];
         if let Some(found) = &around.local_server {
             real.push(TextSpan::new(

@@ -165,7 +165,7 @@ macro_rules! edits {
 }
 
 edits! {
-    Newline "newline" ["alt-enter" "shift-enter" "ctrl-j"] "new line; also enter after a backslash"
+    Newline "newline" ["alt-enter" "shift-enter" "ctrl-j"] "new line (or \\ then Enter)"
     Left "left" ["left" "ctrl-b"] "move left"
     Right "right" ["right" "ctrl-f"] "move right"
     WordLeft "word-left" ["ctrl-left" "alt-left" "alt-b"] "move to the start of the word"
@@ -183,7 +183,7 @@ edits! {
     KillWordBack "kill-word-back" ["ctrl-w" "alt-backspace" "ctrl-backspace"] "cut to the start of the word"
     KillWordForward "kill-word-forward" ["alt-d" "ctrl-delete"] "cut to the end of the word"
     Yank "yank" ["ctrl-y"] "paste the last cut"
-    YankPop "yank-pop" ["alt-y"] "after that: paste an earlier cut"
+    YankPop "yank-pop" ["alt-y"] "replace the paste with an earlier cut"
     Undo "undo" ["ctrl-_" "ctrl-/"] "undo"
     Redo "redo" ["alt-_"] "redo"
 }

@@ -42,7 +42,7 @@ async fn a_key_is_typed_hidden_tried_and_kept() {
     let server = Server::start([Script::answer(200, &[], list)]);
     let mut stage = stage(server.url(""), file.clone()).await;
     let agent = stage.current();
-    stage.sees("/key anthropic   (or openai, google)").await;
+    stage.sees("use a real model (or openai, google)").await;
 
     stage.line("/key anthropic").await;
     stage.sees("anthropic API key (hidden):").await;

@@ -203,7 +203,7 @@ async fn the_welcome_says_all_in_few_columns() {
         "real tools.",
         "list the rust files",
         "/fork count the tests",
-        "/key anthropic  (or openai …)",
+        "/key anthropic  a real model",
         "?  keys  /  commands  Ctrl-D  quit",
     ] {
         assert!(words.contains(word), "{word} is not on\n{words}");
