@@ -14,8 +14,11 @@ use crate::json::{data_type, words};
 use crate::settings::{Pin, Settings};
 use crate::words::Severity;
 
+mod tool_effects;
+
 pub use crate::json::read;
 pub(crate) use crate::json::{lenient, write};
+pub use tool_effects::{RefusalKind, SandboxRefusal, TouchedFile};
 
 words! {
     /// Origin of a system prompt.
@@ -269,21 +272,6 @@ data_type! {
     }
 }
 data_type! {
-    /// A file that a tool read or wrote.
-    TouchedFile {
-        /// Its path.
-        path: String,
-        /// Hash of its bytes afterwards.
-        hash: String,
-        /// True if the tool wrote the file.
-        wrote: bool,
-        /// Lines that a write added, if they were counted.
-        added: u64,
-        /// Lines that a write removed, if they were counted.
-        removed: u64,
-    }
-}
-data_type! {
     /// Reference to a blob.
     BlobRef {
         /// Hash of the bytes.
@@ -313,6 +301,8 @@ data_type! {
         files: Vec<TouchedFile>,
         /// Number of the background process as which the call goes on.
         process: u64,
+        /// Accesses that the sandbox refused while the call ran.
+        refused: Vec<SandboxRefusal>,
     }
 }
 data_type! {

@@ -1,6 +1,6 @@
 //! Tool calls in the log: open calls, and the results that close them.
 
-use ikigai_core::data::{BlobRef, ToolResultData, TouchedFile, Verdict};
+use ikigai_core::data::{BlobRef, SandboxRefusal, ToolResultData, TouchedFile, Verdict};
 use ikigai_core::load::{Loaded, load};
 use ikigai_core::message::{Block, Role};
 use ikigai_core::{Event, Micros, Row, RowRef};
@@ -35,6 +35,7 @@ pub(crate) struct Came {
     pub(crate) files: Vec<TouchedFile>,
     /// Number of the background process as which the call goes on.
     pub(crate) process: Option<u64>,
+    pub(crate) refused: Vec<SandboxRefusal>,
 }
 
 impl Came {
@@ -74,6 +75,7 @@ impl OpenCall {
             verdict: Some(verdict),
             files: Some(came.files).filter(|files| !files.is_empty()),
             process: came.process,
+            refused: Some(came.refused).filter(|refused| !refused.is_empty()),
         };
         Event::ToolResult {
             shown: came.shown,

@@ -15,7 +15,7 @@ use ikigai_core::settings::Approve;
 use ikigai_core::{Event, Settings};
 use ikigai_tools::permission::Sandbox;
 use ikigai_tools::process::git_status;
-use ikigai_tools::{Confinement, Place};
+use ikigai_tools::{AllowedHost, Confinement, Place};
 
 use crate::EngineReader;
 use crate::file_system::repository_root;
@@ -27,7 +27,7 @@ const STATUS_TIME: Duration = Duration::from_millis(200);
 /// Size limit of the repository's status.
 const STATUS_BYTES: usize = 2 * 1024;
 
-/// Number of writable paths that are listed.
+/// Number of writable paths, or hosts, that are listed.
 const MOST_PATHS: usize = 12;
 
 /// Labels of the facts, in the order in which they are sent.
@@ -137,7 +137,12 @@ async fn sandbox_meaning(engine: &EngineReader, workdir: PathBuf) -> String {
         workdir,
         hidden: engine.safety.hidden.clone(),
     };
-    let Confinement::Sandbox { write, network, .. } = engine.confinement(&place, Freedom::Working)
+    let Confinement::Sandbox {
+        write,
+        network,
+        hosts,
+        ..
+    } = engine.confinement(&place, Freedom::Working)
     else {
         return "off: commands run with all rights of the user".to_owned();
     };
@@ -150,12 +155,30 @@ async fn sandbox_meaning(engine: &EngineReader, workdir: PathBuf) -> String {
     if write.len() > MOST_PATHS {
         paths.push(format!("{} more", write.len() - MOST_PATHS));
     }
-    let network = if network { "may" } else { "may not" };
+    let network = match hosts.as_ref() {
+        _ if network => "may use the network".to_owned(),
+        [] => "may not use the network".to_owned(),
+        hosts => {
+            let hosts = list_hosts(hosts);
+            format!("may reach only {hosts}, by HTTP and HTTPS through the proxy in HTTPS_PROXY")
+        }
+    };
     format!(
-        "commands may write only below {} and {network} use the network. If one needs more, \
+        "commands may write only below {} and {network}. If one needs more, \
          call `bash` with `unconfined: true` and a `reason`: the user is asked",
         paths.join(", ")
     )
+}
+
+/// Lists hosts, or their beginning.
+fn list_hosts(hosts: &[AllowedHost]) -> String {
+    let mut names: Vec<_> = hosts.iter().map(ToString::to_string).collect();
+    if names.len() > MOST_PATHS {
+        let more = names.len() - MOST_PATHS;
+        names.truncate(MOST_PATHS);
+        names.push(format!("{more} more"));
+    }
+    names.join(", ")
 }
 
 fn mode_meaning(mode: Approve, answers: bool) -> String {

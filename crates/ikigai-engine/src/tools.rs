@@ -11,7 +11,7 @@ use ikigai_store::BoxFuture;
 use ikigai_tools::permission::Sandbox;
 use ikigai_tools::process::ChildEnvironment;
 use ikigai_tools::tool_names::current_name;
-use ikigai_tools::{BadArguments, Place, Prepared, Tool, builtin};
+use ikigai_tools::{AllowedHost, BadArguments, Place, Prepared, Tool, builtin};
 
 use crate::agent_tools::AgentTool;
 
@@ -41,6 +41,8 @@ pub struct Safety {
     pub sandbox: Option<Probe>,
     /// Confined processes may use the network.
     pub network: bool,
+    /// Hosts that confined processes may reach through a proxy, if they may not use the network.
+    pub hosts: Arc<[AllowedHost]>,
     /// Paths that confined processes may write besides the usual ones.
     pub writable: Vec<PathBuf>,
     /// Ports on loopback that confined processes may connect to, besides their own.
@@ -67,6 +69,7 @@ impl Default for Safety {
             hidden: Arc::default(),
             sandbox: None,
             network: false,
+            hosts: Arc::default(),
             writable: Vec::new(),
             loopback_ports: Arc::default(),
             allow: Vec::new(),

@@ -12,11 +12,13 @@ mod diff;
 mod directory_stamp;
 mod external;
 mod files;
+mod host_proxy;
 pub mod output;
 pub mod paths;
 pub mod permission;
 pub mod process;
 pub mod protected_paths;
+mod refusals;
 pub mod sandbox;
 pub mod schedule;
 mod temporary_directory;
@@ -38,6 +40,7 @@ use tokio_util::sync::CancellationToken;
 pub use arguments::BadArguments;
 pub use diff::whole as line_changes;
 pub use external::Broken;
+pub use host_proxy::AllowedHost;
 pub use output::{CallEnding, Output, Stale};
 pub use schedule::{Paths, Touches};
 pub use temporary_directory::TemporaryDirectory;
@@ -206,6 +209,8 @@ pub enum Confinement {
         write: Vec<PathBuf>,
         /// True if it may use the network.
         network: bool,
+        /// Hosts that it may reach through a proxy, if it may not use the network.
+        hosts: Arc<[AllowedHost]>,
         /// Ports on loopback that it may connect to, besides those on which it listens itself.
         loopback_ports: Arc<[u16]>,
         /// Paths that it may not even read.
@@ -219,6 +224,28 @@ impl Confinement {
     /// Returns true if processes may write nowhere.
     pub fn is_reading(&self) -> bool {
         matches!(self, Self::Sandbox { write, .. } if write.is_empty())
+    }
+
+    /// Lets a sandbox that may write reach these hosts through a proxy.
+    #[must_use]
+    pub fn with_hosts(mut self, allowed: Arc<[AllowedHost]>) -> Self {
+        if let Self::Sandbox { hosts, .. } = &mut self {
+            *hosts = allowed;
+        }
+        self
+    }
+
+    /// Returns the hosts for which a command needs a proxy.
+    pub(crate) fn proxied_hosts(&self) -> Option<&Arc<[AllowedHost]>> {
+        match self {
+            Self::Sandbox {
+                write,
+                network: false,
+                hosts,
+                ..
+            } if !write.is_empty() && !hosts.is_empty() => Some(hosts),
+            _ => None,
+        }
     }
 
     /// Lets a sandbox connect to these ports of other programs on loopback.

@@ -6,7 +6,7 @@ mod present;
 #[cfg(test)]
 mod tests;
 
-use ikigai_core::data::TouchedFile;
+use ikigai_core::data::{SandboxRefusal, TouchedFile};
 
 pub use clean::{clean, visible};
 pub use collect::Collector;
@@ -31,6 +31,8 @@ pub struct Output {
     pub shown: String,
     /// Files that it read or wrote, with their hashes afterwards.
     pub files: Vec<TouchedFile>,
+    /// Accesses that the sandbox refused.
+    pub refused: Vec<SandboxRefusal>,
     /// File that changed since the agent saw it, if the call was refused for that.
     pub stale: Option<Stale>,
 }
@@ -62,6 +64,7 @@ impl Output {
             ending: CallEnding::Ran,
             shown: shown.into(),
             files: Vec::new(),
+            refused: Vec::new(),
             stale: None,
         }
     }

@@ -12,6 +12,7 @@ use serde_json::json;
 use toml::{Table, Value};
 
 use crate::arguments::ConfigOrder;
+use crate::config::network::NetworkSetting;
 use crate::config::{self, KEYS, Key, Project};
 use crate::context::configuration;
 use crate::output::{print, visible};
@@ -239,6 +240,18 @@ impl Sources {
                     (true, _) => (Some(theirs), "the project's file".to_owned()),
                     (false, Some(yours)) => (Some(yours), "your file".to_owned()),
                     (false, None) => self.usual(key),
+                }
+            }
+            (Project::Narrows, yours, Some(theirs)) => {
+                let setting = |value: Value| value.try_into::<NetworkSetting>().ok();
+                let ours = yours.clone().and_then(setting).unwrap_or_default();
+                let both = setting(theirs).map(|theirs| ours.clone().narrowed_by(theirs));
+                match both {
+                    Some(both) if both != ours => {
+                        (Some(both.into()), "the project's file".to_owned())
+                    }
+                    _ if yours.is_some() => (yours, "your file".to_owned()),
+                    _ => self.usual(key),
                 }
             }
             (_, _, Some(theirs)) => (Some(theirs), "the project's file".to_owned()),

@@ -89,6 +89,7 @@ pub(crate) fn safety(store: &StoreLocation, registry: &Arc<Registry>, work: &Wor
         hidden: hidden(store, work).into(),
         sandbox: work.sandbox.is_enabled().then_some(probe),
         network: work.sandbox.has_network(),
+        hosts: work.sandbox.hosts().into(),
         writable: writable(work),
         loopback_ports: work.sandbox.loopback_ports().into(),
         allow: work.permissions.allow(),
@@ -100,11 +101,11 @@ pub(crate) fn safety(store: &StoreLocation, registry: &Arc<Registry>, work: &Wor
 
 /// Returns the paths that sandboxed processes may write besides the usual ones.
 ///
-/// With network they may also fill the caches of package managers.
+/// With network, or with listed hosts, they may also fill the caches of package managers.
 fn writable(work: &Work) -> Vec<PathBuf> {
     let home = env::home_dir().filter(|home| home.is_absolute());
     let mut paths = work.sandbox.writable(home.as_deref());
-    if work.sandbox.has_network() {
+    if work.sandbox.has_network() || !work.sandbox.hosts().is_empty() {
         paths.extend(package_caches(home.as_deref(), |name| env::var_os(name)));
     }
     paths

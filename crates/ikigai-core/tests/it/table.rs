@@ -3,8 +3,9 @@
 use ikigai_core::data::{
     AgentKilledData, Amounts, AnsweredBy, AssistantData, BlobRef, Category, Cause, CommandData,
     ErrorData, ForkContext, ForkData, ForkRole, InterruptedData, KilledBy, Merge, Opaque,
-    RewindData, Shell, StoredThinking, SummaryData, SystemData, SystemOrigin, Tagged, ToolCallData,
-    ToolResultData, TouchedFile, UsageData, UserData, UserOrigin, Verdict, Via,
+    RefusalKind, RewindData, SandboxRefusal, Shell, StoredThinking, SummaryData, SystemData,
+    SystemOrigin, Tagged, ToolCallData, ToolResultData, TouchedFile, UsageData, UserData,
+    UserOrigin, Verdict, Via,
 };
 use ikigai_core::settings::{Approve, ModelChoice, Pin, Rule, Spend};
 use ikigai_core::words::Severity;
@@ -243,12 +244,16 @@ fn tools() -> Vec<Shape> {
             removed: Some(3),
         }]),
         process: Some(1),
+        refused: Some(vec![SandboxRefusal {
+            kind: Some(RefusalKind::Host),
+            name: some("a.com:443"),
+        }]),
     };
     let result_json = json!({
         "tool_call_id": "c", "name": "ls", "output": "out", "success": true,
         "call": {"agent": A, "seq": 2}, "blob": {"hash": "00ff", "bytes": 1_u64 << 40},
         "verdict": "ran", "files": [{"path": "f", "hash": "11", "wrote": false, "added": 12, "removed": 3}],
-        "process": 1
+        "process": 1, "refused": [{"kind": "host", "name": "a.com:443"}]
     });
     vec![
         (

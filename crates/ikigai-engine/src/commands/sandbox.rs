@@ -1,12 +1,19 @@
 //! Command on the sandbox of tools: `/sandbox`.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use ikigai_core::Kind;
+use ikigai_core::data::{self, RefusalKind, SandboxRefusal, ToolResultData};
+use ikigai_store::Agent;
 use ikigai_tools::{Confinement, Place};
 
 use super::{Command, Group, Reply, Shows, SlashCommand, Trouble};
 use crate::tools::Freedom;
 use crate::turn::CommandContext;
+
+/// Tool that runs commands.
+const COMMAND_TOOL: &str = "bash";
 
 pub(super) const SANDBOX: SlashCommand = SlashCommand {
     command: Command {
@@ -25,7 +32,40 @@ async fn sandbox(ctx: &mut CommandContext<'_>) -> Result<Reply, Trouble> {
     };
     let confinement = ctx.engine().confinement(&place, Freedom::Working);
     let is_complete = ctx.engine().confines().await;
-    Ok(Reply::says(describe(&confinement, is_complete)))
+    let mut text = describe(&confinement, is_complete);
+    if let Some(refused) = last_refusals(ctx.agent()) {
+        text.push('\n');
+        text.push_str(&refused);
+    }
+    Ok(Reply::says(text))
+}
+
+/// Describes what the sandbox refused to the newest command, with a way to allow it.
+fn last_refusals(agent: &Agent) -> Option<String> {
+    let entries = agent.view.entries().iter().rev();
+    let results = entries.filter(|entry| entry.kind() == Some(Kind::ToolResult));
+    let mut results = results.map(|entry| {
+        let data: ToolResultData = data::read(entry.row.data.as_deref());
+        (entry.at(), data)
+    });
+    let (at, result) = results.find(|(_, data)| data.name.as_deref() == Some(COMMAND_TOOL))?;
+    let lines = result.refused.iter().flatten().filter_map(describe_refusal);
+    let lines: Vec<_> = lines.collect();
+    (!lines.is_empty()).then(|| {
+        let lines = lines.join("\n          ");
+        format!(
+            "refused   {lines}\n          to the last command, #{}",
+            at.seq
+        )
+    })
+}
+
+fn describe_refusal(refusal: &SandboxRefusal) -> Option<String> {
+    let name = refusal.name.as_deref()?;
+    Some(match refusal.kind? {
+        RefusalKind::Connection => format!("connection to {name}"),
+        RefusalKind::Host => format!("host {name}: not in `[sandbox] network`"),
+    })
 }
 
 /// Describes a confinement; `is_complete` is false if parts of the sandbox do not work here.
@@ -33,6 +73,7 @@ fn describe(confinement: &Confinement, is_complete: bool) -> String {
     let Confinement::Sandbox {
         write,
         network,
+        hosts,
         loopback_ports,
         hidden,
         ..
@@ -51,15 +92,19 @@ fn describe(confinement: &Confinement, is_complete: bool) -> String {
         .iter()
         .map(|path| path.display().to_string())
         .collect();
-    let network = match (network, loopback_ports.as_ref()) {
+    let reached: Vec<_> = hosts.iter().map(ToString::to_string).collect();
+    let mut network = match (network, reached.as_slice()) {
         (true, _) => "allowed".to_owned(),
         (false, []) => "none; own servers on 127.0.0.1 and ::1".to_owned(),
-        (false, ports) => {
-            let ports: Vec<_> = ports.iter().map(u16::to_string).collect();
-            let ports = ports.join(", ");
-            format!("none; own servers on 127.0.0.1 and ::1, and ports {ports} there")
-        }
+        (false, hosts) => format!(
+            "{} through a proxy; own servers on 127.0.0.1 and ::1",
+            hosts.join(", ")
+        ),
     };
+    if !loopback_ports.is_empty() {
+        let ports: Vec<_> = loopback_ports.iter().map(u16::to_string).collect();
+        let _ = write!(network, ", and ports {} there", ports.join(", "));
+    }
     format!(
         "Sandbox: {state}\n\
          writable  {}\n\
@@ -83,6 +128,7 @@ mod tests {
         let confinement = |network, ports: &[u16]| Confinement::Sandbox {
             write: vec![PathBuf::from("/work"), PathBuf::from("/tmp")],
             network,
+            hosts: Arc::default(),
             loopback_ports: Arc::from(ports),
             hidden: [PathBuf::from("/key")].into(),
             guarded: None,

@@ -378,6 +378,7 @@ impl ToolRound<'_> {
             blob,
             files: output.files,
             process: None,
+            refused: output.refused,
         };
         let ended = self.worker.engine().environment.now();
         let end = run.map(|run| Effect::Run(RunEffect::End { run, ended }));

@@ -345,7 +345,11 @@ fn output(
     remarks.extend(ended.warning);
     let only_line = only_line(&ended.output).filter(|_| success && remarks.is_empty());
     if !success && !matches!(sandbox::in_force(), Force::None(_)) {
-        remarks.extend(sandbox_hint::hint(&ended.output, confinement));
+        remarks.extend(sandbox_hint::hint(
+            &ended.output,
+            &ended.refused,
+            confinement,
+        ));
     }
     remarks.extend(others);
     remarks.push(match ending {
@@ -370,6 +374,7 @@ fn output(
     Output {
         success,
         ending,
+        refused: ended.refused,
         ..Output::done(body, shown)
     }
 }

@@ -296,6 +296,7 @@ async fn ask(path: &Path, name: &str, search: ToolSearch) -> ProbeOutcome {
         confinement: Confinement::Sandbox {
             write: vec![std::env::temp_dir()],
             network: false,
+            hosts: Arc::default(),
             loopback_ports: Arc::default(),
             hidden: search.hidden,
             guarded: None,

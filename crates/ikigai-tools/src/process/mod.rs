@@ -23,14 +23,17 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ikigai_core::data::SandboxRefusal;
 use thiserror::Error;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
+use crate::host_proxy::HostProxy;
 use crate::protected_paths::guard::RepositoryGuard;
-use crate::sandbox::{self, Jail, Listener, ListenerReceiver};
+use crate::refusals::RefusalLog;
+use crate::sandbox::{self, Jail, Listener, ListenerReceiver, LoopbackReach};
 use crate::{COOKIE_VARIABLE, Confinement};
 pub(crate) use describe::{describe_exit, describe_left_behind};
 pub use environment::ChildEnvironment;
@@ -95,6 +98,8 @@ pub struct Ended {
     pub errors: Vec<u8>,
     /// Number of background processes that were ended.
     pub left_behind: usize,
+    /// Accesses that the sandbox refused.
+    pub refused: Vec<SandboxRefusal>,
     /// Remark for the user and the model: it ran without a sandbox, or changes were reverted.
     pub warning: Option<String>,
 }
@@ -204,6 +209,7 @@ pub async fn run_with(
         output: output.into_body(),
         errors: errors.into_body(),
         left_behind,
+        refused: running.refusals.all(),
         warning,
     })
 }
@@ -223,6 +229,7 @@ pub async fn has_namespaces() -> bool {
         confinement: Confinement::Sandbox {
             write: vec![std::env::temp_dir()],
             network: false,
+            hosts: Arc::default(),
             loopback_ports: Arc::default(),
             hidden: Arc::from([]),
             guarded: None,
@@ -293,6 +300,9 @@ struct Running {
     warning: Option<String>,
     guard: Option<RepositoryGuard>,
     has_namespaces: bool,
+    refusals: RefusalLog,
+    /// Way to listed hosts, until the run ends.
+    _proxy: Option<HostProxy>,
     is_over: bool,
 }
 
@@ -324,6 +334,13 @@ impl Running {
             // The inherited value is the directory in which ikigai was started.
             .env("PWD", &job.workdir)
             .env(COOKIE_VARIABLE, &job.cookie);
+        let refusals = RefusalLog::default();
+        let hosts = job.confinement.proxied_hosts().filter(|_| jail.is_some());
+        let proxy = hosts.map(|hosts| HostProxy::start(hosts.clone(), refusals.clone()));
+        let proxy = proxy.transpose()?;
+        if let Some(proxy) = &proxy {
+            command.envs(proxy.variables());
+        }
         let errors = match job.errors {
             // Sharing one pipe keeps the order of writes.
             Errors::Together => {
@@ -360,8 +377,12 @@ impl Running {
         if let Some(listener) = listener {
             let mark = mark.clone();
             // If the thread cannot start, calls on other processes fail.
-            let ports = ports_of(&job.confinement);
-            let _ = listener.serve(ports, move |pid| mark.is_in_limits(pid));
+            let reach = LoopbackReach {
+                ports: ports_of(&job.confinement),
+                proxy: proxy.as_ref().map(HostProxy::address),
+                refusals: refusals.clone(),
+            };
+            let _ = listener.serve(reach, move |pid| mark.is_in_limits(pid));
         }
         let main = child.id().and_then(|pid| i32::try_from(pid).ok());
         let running = Self {
@@ -371,6 +392,8 @@ impl Running {
             warning,
             guard,
             has_namespaces,
+            refusals,
+            _proxy: proxy,
             is_over: false,
         };
         Ok((running, pipes))

@@ -16,6 +16,7 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 use seccompiler::BpfProgram;
 
+use super::LoopbackReach;
 use super::calls;
 use super::loopback::{Loopback, SocketCall};
 
@@ -83,17 +84,17 @@ impl Listener {
     /// Lets the thread that serves all runs answer this one's questions.
     ///
     /// `is_of_run` returns true if a process belongs to the same run as the caller; it may connect
-    /// to `ports` of other programs.
+    /// to the addresses of `reach`.
     pub(crate) fn serve(
         self,
-        ports: Arc<[u16]>,
+        reach: LoopbackReach,
         is_of_run: impl Fn(i32) -> bool + Send + Sync + 'static,
     ) -> io::Result<()> {
         let supervisor = Supervisor::get().ok_or(Errno::AGAIN)?;
         supervisor.add(SupervisedRun {
             notifications: self.notifications,
             is_of_run: Box::new(is_of_run),
-            loopback: Loopback::new(ports),
+            loopback: Loopback::new(reach),
         })
     }
 }

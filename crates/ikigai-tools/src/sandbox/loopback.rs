@@ -10,11 +10,14 @@ use std::fs::{self, File};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
+use ikigai_core::data::RefusalKind;
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketType, ipproto, sockopt};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+
+use super::LoopbackReach;
 
 /// Bytes of the longest address that is judged (`sockaddr_in6`).
 const LONGEST_ADDRESS_BYTES: usize = 28;
@@ -55,16 +58,16 @@ impl SocketCall {
 pub(super) struct Loopback {
     /// Inodes of its listening sockets.
     listening: Mutex<HashSet<u64>>,
-    /// Ports of other programs that it may connect to.
-    ports: Arc<[u16]>,
+    /// Addresses of other programs that it may connect to.
+    reach: LoopbackReach,
 }
 
 impl Loopback {
-    /// Creates the state of a command that may also connect to `ports`.
-    pub(super) fn new(ports: Arc<[u16]>) -> Self {
+    /// Creates the state of a command that may also connect to the addresses of `reach`.
+    pub(super) fn new(reach: LoopbackReach) -> Self {
         Self {
             listening: Mutex::default(),
-            ports,
+            reach,
         }
     }
 
@@ -115,13 +118,29 @@ impl Loopback {
 
     fn connect(&self, socket: &OwnedFd, address: SocketAddr) -> Result<(), Errno> {
         let address = loopback_of(socket, address);
-        if !canonical(address.ip()).is_loopback() {
-            return Err(Errno::ACCESS);
-        }
-        if !self.ports.contains(&address.port()) {
-            self.judge_listener(address, &listening_sockets())?;
+        if let Err(error) = self.judge(address) {
+            if error == Errno::ACCESS {
+                let address = SocketAddr::new(canonical(address.ip()), address.port());
+                let refusals = &self.reach.refusals;
+                refusals.add(RefusalKind::Connection, &address.to_string());
+            }
+            return Err(error);
         }
         net::connect(socket, &address)
+    }
+
+    fn judge(&self, address: SocketAddr) -> Result<(), Errno> {
+        let ip = canonical(address.ip());
+        if self.reach.proxy == Some(SocketAddr::new(ip, address.port())) {
+            return Ok(());
+        }
+        if !ip.is_loopback() {
+            return Err(Errno::ACCESS);
+        }
+        if self.reach.ports.contains(&address.port()) {
+            return Ok(());
+        }
+        self.judge_listener(address, &listening_sockets())
     }
 
     /// Allows connections to sockets of this command; refuses those of other programs.

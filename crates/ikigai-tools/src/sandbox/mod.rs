@@ -30,11 +30,24 @@ mod ruleset_cache;
 
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::Confinement;
+use crate::refusals::RefusalLog;
 pub(crate) use jail::{Jail, Listener, ListenerReceiver, give_up_namespaces};
+
+/// Addresses on loopback that a command may connect to, besides its own servers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LoopbackReach {
+    /// Ports of other programs.
+    pub(crate) ports: Arc<[u16]>,
+    /// The proxy to listed hosts.
+    pub(crate) proxy: Option<SocketAddr>,
+    /// Record of refused connections.
+    pub(crate) refusals: RefusalLog,
+}
 
 /// Protection that the sandbox gives on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,6 +182,7 @@ pub fn usual(workdir: &Path, network: bool, hidden: Arc<[PathBuf]>) -> Confineme
     Confinement::Sandbox {
         write,
         network,
+        hosts: Arc::default(),
         loopback_ports: Arc::default(),
         hidden,
         guarded: Some(workdir.to_path_buf()),
@@ -180,6 +194,7 @@ pub fn reading(hidden: Arc<[PathBuf]>) -> Confinement {
     Confinement::Sandbox {
         write: Vec::new(),
         network: false,
+        hosts: Arc::default(),
         loopback_ports: Arc::default(),
         hidden,
         guarded: None,

@@ -65,7 +65,7 @@ impl Listener {
     /// Unreachable.
     pub(crate) fn serve(
         self,
-        _ports: std::sync::Arc<[u16]>,
+        _reach: super::LoopbackReach,
         _is_of_run: impl Fn(i32) -> bool + Send + Sync + 'static,
     ) -> io::Result<()> {
         match self {}

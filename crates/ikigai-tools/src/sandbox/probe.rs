@@ -43,6 +43,7 @@ fn attempt(place: &ProbeDirectory) -> Force {
     let confinement = Confinement::Sandbox {
         write: vec![place.inside.clone()],
         network: false,
+        hosts: Arc::default(),
         loopback_ports: Arc::default(),
         hidden: Arc::from([place.secret.clone()]),
         guarded: None,

@@ -134,6 +134,7 @@ impl Machine {
             confinement: Confinement::Sandbox {
                 write: vec![self.path("project")],
                 network: false,
+                hosts: Arc::default(),
                 loopback_ports: Arc::default(),
                 hidden: self.hidden(),
                 guarded: None,

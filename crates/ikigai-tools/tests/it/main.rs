@@ -11,6 +11,7 @@ mod editing;
 mod external;
 mod files;
 mod finding;
+mod host_list;
 mod keeper;
 mod loopback;
 mod other_processes;

@@ -293,6 +293,7 @@ fn working(directory: &Path) -> Confinement {
     Confinement::Sandbox {
         write: vec![directory.to_path_buf()],
         network: false,
+        hosts: Arc::default(),
         loopback_ports: Arc::default(),
         hidden: Arc::from([]),
         guarded: None,

@@ -71,6 +71,7 @@ impl Site {
         Confinement::Sandbox {
             write: vec![self.base.join("work")],
             network,
+            hosts: Arc::default(),
             loopback_ports: Arc::default(),
             hidden: Arc::from([self.base.join("hidden")]),
             guarded: None,
@@ -228,6 +229,7 @@ async fn a_writable_directory_that_was_replaced_stays_writable() {
         line.job.confinement = Confinement::Sandbox {
             write: vec![work.clone()],
             network: false,
+            hosts: Arc::default(),
             loopback_ports: Arc::default(),
             hidden: Arc::from([]),
             guarded: None,
@@ -289,6 +291,7 @@ async fn rights_and_owners_of_hidden_files_do_not_change() {
         let everything = Confinement::Sandbox {
             write: vec![site.base.clone()],
             network: false,
+            hosts: Arc::default(),
             loopback_ports: Arc::default(),
             hidden: Arc::from([site.base.join("hidden")]),
             guarded: None,
@@ -362,6 +365,7 @@ async fn what_is_hidden_wins_over_what_may_be_written() {
     let confinement = Confinement::Sandbox {
         write: vec![site.base.clone()],
         network: false,
+        hosts: Arc::default(),
         loopback_ports: Arc::default(),
         hidden: Arc::from([site.base.join("hidden")]),
         guarded: None,
@@ -421,6 +425,7 @@ async fn a_sandbox_has_no_way_to_new_namespaces_mounts_or_another_tag() {
         line.job.confinement = Confinement::Sandbox {
             write: vec![directory.path().to_path_buf()],
             network: true,
+            hosts: Arc::default(),
             loopback_ports: Arc::default(),
             hidden: Arc::from([]),
             guarded: None,

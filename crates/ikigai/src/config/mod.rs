@@ -1,6 +1,7 @@
 //! Configuration: the user's file, then the project's, which cannot widen anything.
 
 mod context;
+pub(crate) mod network;
 mod project;
 mod table;
 mod work;

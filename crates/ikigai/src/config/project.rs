@@ -36,7 +36,7 @@ pub(crate) fn check(text: &str, file: &Path) -> Result<Vec<PlacedKey>> {
                 own_file()
             ),
             Project::Ignored => ignored.push(PlacedKey { path, line }),
-            Project::Replaces | Project::Adds | Project::Lowers => {}
+            Project::Replaces | Project::Adds | Project::Lowers | Project::Narrows => {}
         }
     }
     Ok(ignored)

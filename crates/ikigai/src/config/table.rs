@@ -15,6 +15,8 @@ pub(crate) enum Project {
     Adds,
     /// It lowers the number.
     Lowers,
+    /// It removes hosts.
+    Narrows,
 }
 
 /// Configuration key.
@@ -62,6 +64,7 @@ impl Key {
             Project::Replaces => "yes",
             Project::Adds => "add",
             Project::Lowers => "lower",
+            Project::Narrows => "narrow",
         }
     }
 
@@ -198,8 +201,9 @@ pub(crate) const KEYS: &[Key] = &[
     key(
         "sandbox.network",
         "false",
-        "allow network access in the sandbox",
-    ),
+        "network access in the sandbox: true, or a list of hosts such as `*.crates.io`",
+    )
+    .project(Project::Narrows),
     key(
         "sandbox.writable",
         "[]",

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use ikigai_core::settings::Rule;
 use ikigai_engine::{AgentLimits, Limits};
+use ikigai_tools::AllowedHost;
 use serde::Deserialize;
+
+use super::network::NetworkSetting;
 
 /// Longest turn: a month.
 const MOST_MINUTES: u64 = 31 * 24 * 60;
@@ -55,8 +58,8 @@ struct RefuseRule {
 pub(crate) struct SandboxSettings {
     /// True if processes of tools are sandboxed; the default is true.
     enabled: Option<bool>,
-    /// True if sandboxed processes may use the network.
-    network: Option<bool>,
+    /// Network access of sandboxed processes.
+    network: Option<NetworkSetting>,
     /// Paths that sandboxed processes may write besides the working directory.
     writable: Vec<String>,
     /// Ports on loopback that sandboxed processes may connect to.
@@ -117,6 +120,10 @@ impl Work {
     pub(super) fn narrowed_by(mut self, theirs: Self) -> Self {
         self.permissions.refuse.extend(theirs.permissions.refuse);
         self.sandbox.hidden.extend(theirs.sandbox.hidden);
+        if let Some(theirs) = theirs.sandbox.network {
+            let ours = self.sandbox.network.unwrap_or_default();
+            self.sandbox.network = Some(ours.narrowed_by(theirs));
+        }
         let ours = self.limits.limits();
         let minutes = ours.time.as_secs() / 60;
         let lowered = |ours: usize, theirs: Option<usize>| theirs.map(|theirs| theirs.min(ours));
@@ -164,7 +171,15 @@ impl SandboxSettings {
     }
 
     pub(crate) fn has_network(&self) -> bool {
-        self.network.unwrap_or(false)
+        self.network == Some(NetworkSetting::All)
+    }
+
+    /// Returns the hosts that sandboxed processes may reach through a proxy.
+    pub(crate) fn hosts(&self) -> &[AllowedHost] {
+        match &self.network {
+            Some(NetworkSetting::Hosts(hosts)) => hosts,
+            _ => &[],
+        }
     }
 
     pub(crate) fn loopback_ports(&self) -> Vec<u16> {

@@ -14,11 +14,16 @@ const COUNT: &str = "grep Seccomp_filters /proc/self/status > filters.txt";
 
 /// Starts a mock model for a user.
 fn mock_model(newcomer: &Newcomer) -> Mock {
+    mock_model_with(newcomer, "")
+}
+
+/// Starts a mock model for a user whose configuration has these sections too.
+fn mock_model_with(newcomer: &Newcomer, sections: &str) -> Mock {
     let mock = Mock::start();
     let url = mock.url();
     let directory = newcomer.home().join(".config/ikigai");
     fs::create_dir_all(&directory).unwrap();
-    let config = format!("model = \"mock:m\"\n[providers.mock]\nbase_url = \"{url}\"\n");
+    let config = format!("model = \"mock:m\"\n[providers.mock]\nbase_url = \"{url}\"\n{sections}");
     fs::write(directory.join("config.toml"), config).unwrap();
     mock
 }
@@ -137,5 +142,42 @@ fn without_the_sandbox_leaving_it_is_no_question() {
         mock.expect([calls(&arguments), says("done")]);
         assert_eq!(submit(&program, "count"), None);
         assert_eq!(counted(&newcomer), own_filters());
+    }
+}
+
+/// The model and `/sandbox` learn which address and host the sandbox refused.
+#[test]
+fn refused_addresses_and_hosts_are_shown() {
+    let newcomer = Newcomer::new();
+    let listed = "[sandbox]\nnetwork = [\"example.org\"]\n";
+    let mock = mock_model_with(&newcomer, listed);
+    let program = start(&newcomer, &["--approve", "all"]);
+    let command = "exec 3<>/dev/tcp/192.0.2.1/80
+        exec 3<>/dev/tcp/127.0.0.1/${HTTPS_PROXY##*:}
+        printf 'CONNECT evil.com:443 HTTP/1.1\\r\\n\\r\\n' >&3; head -1 <&3; exit 7";
+
+    mock.expect([calls(&json!({ "command": command })), says("a pity")]);
+    assert_eq!(submit(&program, "connect"), None);
+    assert_eq!(submit(&program, "/sandbox"), None);
+
+    let last = mock.asked().pop().unwrap().body.to_string();
+    let refused = "the sandbox refused a connection to 192.0.2.1:80, the host evil.com:443, which";
+    assert!(last.contains("HTTP/1.1 403 Forbidden"), "{last}");
+    assert!(last.contains(refused), "{last}");
+    assert!(
+        last.contains("may reach only example.org, by HTTP"),
+        "{last}"
+    );
+    program.end().unwrap();
+    for line in [
+        "example.org through a proxy",
+        "refused   connection to 192.0.2.1:80",
+        "host evil.com:443: not in `[sandbox] network`",
+    ] {
+        let query = format!(
+            "SELECT 'found' FROM messages WHERE kind = 'command' AND content LIKE '%{line}%'"
+        );
+        let found = newcomer.ikigai(&["sql", &query]).out;
+        assert!(found.contains("found"), "{line}: {found}");
     }
 }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use ikigai_core::data::{RefusalKind, SandboxRefusal};
+
 use crate::Confinement;
 
 /// Bytes at the end of an output that are searched for signs of the sandbox.
@@ -36,16 +38,39 @@ const UNREACHABLE: &[&str] = &[
 const UNREACHABLE_CODES: &[&str] = &["EAI_AGAIN", "ENOTFOUND", "ENETUNREACH"];
 
 /// Returns a line for the model if the sandbox is a likely cause of a failure.
-pub(super) fn hint(output: &[u8], confinement: &Confinement) -> Option<String> {
-    let Confinement::Sandbox { write, network, .. } = confinement else {
+///
+/// Refused accesses are known; everything else is read from the output.
+pub(super) fn hint(
+    output: &[u8],
+    refused: &[SandboxRefusal],
+    confinement: &Confinement,
+) -> Option<String> {
+    let Confinement::Sandbox {
+        write,
+        network,
+        hosts,
+        ..
+    } = confinement
+    else {
         return None;
     };
+    if !refused.is_empty() {
+        return Some(describe(refused));
+    }
     let start = output.len().saturating_sub(SEARCHED_BYTES);
     let end = String::from_utf8_lossy(&output[start..]);
     let lower = end.to_ascii_lowercase();
     let has = |texts: &[&str], codes: &[&str]| {
         texts.iter().any(|text| lower.contains(text)) || codes.iter().any(|code| end.contains(code))
     };
+    if !network && !hosts.is_empty() && has(UNREACHABLE, UNREACHABLE_CODES) {
+        return Some(
+            "probably the sandbox: commands reach listed hosts only through the proxy in \
+             HTTPS_PROXY. Use a program that reads it, or call again with `unconfined` and a \
+             `reason`"
+                .to_owned(),
+        );
+    }
     if !network && has(UNREACHABLE, UNREACHABLE_CODES) {
         return Some(
             "probably the sandbox: commands have no network. Use what is on this machine, or call \
@@ -68,6 +93,22 @@ pub(super) fn hint(output: &[u8], confinement: &Confinement) -> Option<String> {
          another path, or call again with `unconfined` and a `reason`",
         list(write)
     ))
+}
+
+fn describe(refused: &[SandboxRefusal]) -> String {
+    let names = refused.iter().filter_map(|refusal| {
+        let name = refusal.name.as_deref()?;
+        Some(match refusal.kind? {
+            RefusalKind::Connection => format!("a connection to {name}"),
+            RefusalKind::Host => format!("the host {name}, which the user has not listed"),
+        })
+    });
+    let names: Vec<_> = names.collect();
+    format!(
+        "the sandbox refused {}. Use what is on this machine, or call again with `unconfined` and \
+         a `reason`",
+        names.join(", ")
+    )
 }
 
 fn list(directories: &[PathBuf]) -> String {

@@ -9,6 +9,7 @@ fn ended(code: i32, output: &str, errors: &str) -> Ended {
         output: output.into(),
         errors: errors.into(),
         left_behind: 0,
+        refused: Vec::new(),
         warning: None,
     }
 }

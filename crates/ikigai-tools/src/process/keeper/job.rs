@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Confinement;
 use crate::process::{Errors, Job};
+use crate::{AllowedHost, Confinement};
 
 /// Process that a keeper is to run.
 #[derive(Clone, Debug)]
@@ -50,6 +50,8 @@ pub struct KeeperJob {
 struct KeeperConfinement {
     write: Vec<RawText>,
     network: bool,
+    #[serde(default)]
+    hosts: Vec<AllowedHost>,
     loopback_ports: Vec<u16>,
     hidden: Vec<RawText>,
     guarded: Option<RawText>,
@@ -102,12 +104,14 @@ impl KeeperJob {
             Confinement::Sandbox {
                 write,
                 network,
+                hosts,
                 loopback_ports,
                 hidden,
                 guarded,
             } => Some(KeeperConfinement {
                 write: paths(&write),
                 network,
+                hosts: hosts.to_vec(),
                 loopback_ports: loopback_ports.to_vec(),
                 hidden: paths(&hidden),
                 guarded: guarded.map(|path| path.as_path().into()),
@@ -147,6 +151,7 @@ impl KeeperJob {
             Some(sandbox) => Confinement::Sandbox {
                 write: paths(sandbox.write),
                 network: sandbox.network,
+                hosts: sandbox.hosts.into(),
                 loopback_ports: sandbox.loopback_ports.into(),
                 hidden: paths(sandbox.hidden).into(),
                 guarded: sandbox.guarded.map(PathBuf::from),

@@ -40,7 +40,10 @@ fn lines_of_the_kernel_give_listening_sockets() {
 
 #[test]
 fn only_sockets_of_the_command_are_connected_to() {
-    let loopback = Loopback::new([5432].into());
+    let loopback = Loopback::new(LoopbackReach {
+        ports: [5432].into(),
+        ..LoopbackReach::default()
+    });
     loopback.listening.lock().unwrap().extend([1, 2]);
     let listening = [
         socket("127.0.0.1", 8000, 1),

@@ -1,6 +1,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use ikigai_core::data::{RefusalKind, SandboxRefusal};
+
 use super::hint;
 use crate::{Confinement, sandbox};
 
@@ -53,7 +55,7 @@ fn a_failure_is_explained_if_the_sandbox_is_a_likely_cause() {
     ];
 
     for (output, confinement, expected) in table {
-        let line = hint(output.as_bytes(), &confinement);
+        let line = hint(output.as_bytes(), &[], &confinement);
         match (&line, expected) {
             (Some(line), Some(expected)) => assert!(line.contains(expected), "{line}"),
             _ => assert_eq!(line.as_deref(), expected, "{output}"),
@@ -67,5 +69,25 @@ fn only_the_end_of_a_long_output_counts() {
     let mut output = b"Permission denied\n".to_vec();
     output.extend(vec![b'x'; 20_000]);
 
-    assert_eq!(hint(&output, &confinement), None);
+    assert_eq!(hint(&output, &[], &confinement), None);
+}
+
+/// Known refusals are named, whatever the command printed.
+#[test]
+fn refused_addresses_and_hosts_are_named() {
+    let confinement = sandbox::usual(Path::new("/home/me/project"), false, Arc::from([]));
+    let refusal = |kind, name: &str| SandboxRefusal {
+        kind: Some(kind),
+        name: Some(name.to_owned()),
+    };
+    let refused = [
+        refusal(RefusalKind::Connection, "192.0.2.1:80"),
+        refusal(RefusalKind::Host, "evil.com:443"),
+    ];
+
+    let line = hint(b"it failed\n", &refused, &confinement).unwrap();
+
+    let expected = "the sandbox refused a connection to 192.0.2.1:80, the host evil.com:443, which the user \
+                    has not listed.";
+    assert!(line.starts_with(expected), "{line}");
 }
