@@ -38,6 +38,8 @@ pub(crate) async fn given(
             Need::File(path) => {
                 given.file = newest_result(engine, agent, |result| hash_in(result, path)).await?;
             }
+            // The turn knows them.
+            Need::Background(_) | Need::Processes(_) => {}
             Need::ReadFiles => given.read_files = read_files(agent),
             Need::List => given.list = newest_result(engine, agent, list_in).await?,
             Need::Row(seq) => {

@@ -31,7 +31,7 @@ const STATUS_BYTES: usize = 2 * 1024;
 const MOST_PATHS: usize = 12;
 
 /// Labels of the facts, in the order in which they are sent.
-const LABELS: [&str; 9] = [
+const LABELS: [&str; 10] = [
     AGENT,
     "working directory",
     "repository",
@@ -41,9 +41,14 @@ const LABELS: [&str; 9] = [
     "model",
     "permission mode",
     "sandbox",
+    PROCESSES,
 ];
 
 const AGENT: &str = "agent";
+const PROCESSES: &str = "background processes";
+
+/// Value of a fact that names nothing any more.
+const NONE: &str = "none";
 
 /// Settings of an agent as far as its model needs to know them.
 pub(crate) struct SeatQuery<'a> {
@@ -229,6 +234,23 @@ impl SeatFacts {
             (parent, fork.call.is_some())
         });
         self.set(AGENT, &identity(name, parent));
+        self
+    }
+
+    /// Adds the running background processes; without any the fact is left out.
+    pub(crate) fn with_processes(mut self, running: &[String]) -> Self {
+        if !running.is_empty() {
+            self.set(PROCESSES, &running.join("; "));
+        }
+        self
+    }
+
+    /// Says that no process runs, to a model that knows of one.
+    pub(crate) fn corrected(mut self, known: Option<&BTreeMap<String, String>>) -> Self {
+        let was_known = known.is_some_and(|known| known.contains_key(PROCESSES));
+        if was_known && !self.by_label.contains_key(PROCESSES) {
+            self.set(PROCESSES, NONE);
+        }
         self
     }
 

@@ -7,6 +7,7 @@
 
 mod anchored_file;
 pub mod arguments;
+pub mod background;
 pub mod builtin;
 mod diff;
 mod directory_stamp;
@@ -36,6 +37,8 @@ use std::time::Duration;
 use ikigai_core::EffectClass;
 use ikigai_core::project::ToolSpec;
 use tokio_util::sync::CancellationToken;
+
+use crate::background::{BackgroundOrder, BackgroundPlace, KnownProcess};
 
 pub use arguments::BadArguments;
 pub use diff::whole as line_changes;
@@ -129,6 +132,10 @@ pub enum Need {
     Row(u64),
     /// Files that the agent has read or written, newest first.
     ReadFiles,
+    /// A number and a place for a background process, which the call starts.
+    Background(BackgroundOrder),
+    /// The background process of this name; without one, all that the agent may act on.
+    Processes(Option<String>),
 }
 
 /// File that the agent has read or written.
@@ -151,6 +158,12 @@ pub struct Given {
     pub blob: Option<Vec<u8>>,
     /// Files that the agent knows, each once.
     pub read_files: Vec<ReadFile>,
+    /// Place of the background process that the call starts.
+    pub background: Option<BackgroundPlace>,
+    /// Background processes that the call may act on.
+    pub processes: Vec<KnownProcess>,
+    /// Ports on loopback that the agent's background processes listen on.
+    pub own_ports: Vec<u16>,
 }
 
 /// Way of running a call.
@@ -253,6 +266,17 @@ impl Confinement {
     pub fn with_loopback_ports(mut self, ports: Arc<[u16]>) -> Self {
         if let Self::Sandbox { loopback_ports, .. } = &mut self {
             *loopback_ports = ports;
+        }
+        self
+    }
+
+    /// Lets a sandbox connect to these ports as well.
+    #[must_use]
+    pub fn with_more_loopback_ports(mut self, ports: &[u16]) -> Self {
+        if let Self::Sandbox { loopback_ports, .. } = &mut self
+            && !ports.is_empty()
+        {
+            *loopback_ports = [&**loopback_ports, ports].concat().into();
         }
         self
     }

@@ -8,6 +8,8 @@ mod tests;
 
 use ikigai_core::data::{SandboxRefusal, TouchedFile};
 
+use crate::background::ProcessReport;
+
 pub use clean::{clean, visible};
 pub use collect::Collector;
 pub use present::{OutputLimit, Presented, present, present_within};
@@ -35,6 +37,8 @@ pub struct Output {
     pub refused: Vec<SandboxRefusal>,
     /// File that changed since the agent saw it, if the call was refused for that.
     pub stale: Option<Stale>,
+    /// Facts about a background process that the call learned.
+    pub process: Option<ProcessReport>,
 }
 
 /// End of a call.
@@ -66,6 +70,7 @@ impl Output {
             files: Vec::new(),
             refused: Vec::new(),
             stale: None,
+            process: None,
         }
     }
 

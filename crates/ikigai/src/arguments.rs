@@ -201,6 +201,9 @@ pub(crate) enum Verb {
     Completions(CompletionsOrder),
     /// Print the manual page, or write the pages of all commands into a directory
     Man(ManOrder),
+    /// Keep a background process; ikigai starts this itself
+    #[command(hide = true)]
+    Keeper,
 }
 
 /// Arguments of `run`.
@@ -240,6 +243,10 @@ pub(crate) struct RunOrder {
     /// Run tools without the sandbox in this session: they can change all your files
     #[arg(long)]
     pub(crate) no_sandbox: bool,
+
+    /// Leave background processes running at the end; they are stopped otherwise
+    #[arg(long)]
+    pub(crate) keep: bool,
 
     /// Resend the last message
     #[arg(long, conflicts_with_all = ["prompt", "resume", "new"])]

@@ -14,6 +14,7 @@ use tokio::runtime::Runtime;
 
 use crate::config::{self, Config};
 use crate::diagnostics;
+use crate::keepers::{keepers, this_host};
 use crate::machine::Machine;
 use crate::runtime::runtime;
 use crate::store::{AnyStore, StoreUse};
@@ -25,13 +26,9 @@ const EXIT_MARGIN: Duration = Duration::from_millis(200);
 
 /// Returns the record of this process, under which it takes leases.
 pub(crate) fn this_process() -> ProcessRecord {
-    let host = rustix::system::uname()
-        .nodename()
-        .to_string_lossy()
-        .into_owned();
     ProcessRecord {
         id: System.draw_process(),
-        host,
+        host: this_host(),
         pid: std::process::id(),
         started: System.now(),
     }
@@ -128,6 +125,7 @@ impl ProgramContext {
             .with_tools(tools.clone(), safety)
             .with_limits(config.work().limits.limits())
             .with_crowd(config.work().agents.crowd())
+            .with_keepers(keepers(&config.work()))
             .with_resume(config.resume());
         Ok(Self {
             runtime: Some(runtime()?),

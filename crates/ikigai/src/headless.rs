@@ -86,6 +86,10 @@ async fn go(stage: &mut ControlledScreen, mut signals: Signals, mode: RunMode) {
         for action in stage.execute().await {
             match action {
                 TerminalAction::Quit | TerminalAction::QuitToBackground => return,
+                TerminalAction::StopProcessesAndQuit => {
+                    stage.driver.engine.stop_processes().await;
+                    return;
+                }
                 TerminalAction::Edit(_) => {
                     stage.driver.app.warn("cannot open an editor: no terminal");
                 }

@@ -18,6 +18,7 @@ mod export;
 mod headless;
 mod inbox;
 mod index;
+mod keepers;
 mod last_agent;
 mod legacy_import;
 mod log;
@@ -75,5 +76,6 @@ fn carry_out(db: Option<String>, verb: Verb) -> Result<ExitCode> {
         Verb::Config(order) => config_list::config(db, &order),
         Verb::Completions(order) => completions::completions(&order),
         Verb::Man(order) => man::man(&order),
+        Verb::Keeper => keepers::keep(),
     }
 }

@@ -23,6 +23,7 @@ mod model;
 mod name_suggestion;
 mod options;
 mod place;
+mod processes;
 mod reply;
 mod rows;
 mod sandbox;
@@ -92,6 +93,7 @@ static COMMANDS: &[&SlashCommand] = &[
     &tools::TOOLS,
     &tools::APPROVE,
     &sandbox::SANDBOX,
+    &processes::PS,
     // session
     &model::MODEL,
     &key::KEY,

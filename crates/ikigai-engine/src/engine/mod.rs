@@ -20,6 +20,7 @@ use crate::frontend::UserRequest;
 use crate::hub::{Hub, Observer};
 use crate::limits::{AgentLimits, Limits, Resume};
 use crate::message_counts::MessageCounts;
+use crate::process_watch::{Keepers, ProcessWatch};
 use crate::tools::{Safety, Tools, Toolset};
 
 /// Minimum length of an id prefix.
@@ -57,6 +58,10 @@ pub struct EngineReader {
     pub(crate) confines: Arc<OnceCell<Sandbox>>,
     /// Agents of this process.
     pub(crate) hub: Arc<Hub>,
+    /// Keepers of background processes; none if there can be no such processes.
+    pub(crate) keepers: Option<Keepers>,
+    /// Background processes of this process's agents.
+    pub(crate) processes: Arc<ProcessWatch>,
 }
 
 impl Deref for Engine {
@@ -86,6 +91,8 @@ impl Engine {
                 counted: Arc::default(),
                 confines: Arc::default(),
                 hub: Arc::new(Hub::new(AgentLimits::default().requests)),
+                keepers: None,
+                processes: Arc::default(),
             },
             log: store,
             context_limits: ContextLimits {
@@ -103,6 +110,13 @@ impl Engine {
     pub fn with_tools(mut self, tools: Arc<dyn Tools>, safety: Safety) -> Self {
         self.reader.tools = tools;
         self.reader.safety = safety;
+        self
+    }
+
+    /// Lets agents start background processes.
+    #[must_use]
+    pub fn with_keepers(mut self, keepers: Option<Keepers>) -> Self {
+        self.reader.keepers = keepers;
         self
     }
 

@@ -95,6 +95,7 @@ impl Family<'_> {
             self.ledger.engine.hub.kill(*agent);
         }
         self.ledger.engine.hub.bump();
+        self.ledger.engine.end_processes_of(killed).await?;
         Ok(rows)
     }
 

@@ -84,6 +84,8 @@ pub enum AgentJob {
     Answer,
     /// Take its mail and answer it.
     Mail,
+    /// Store news of its background processes, and answer the notices about them.
+    Processes,
     /// Continue a stopped turn.
     Resume,
     /// Repeat the last turn.

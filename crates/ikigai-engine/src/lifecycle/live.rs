@@ -6,6 +6,7 @@ use std::time::Duration;
 use ikigai_core::AgentId;
 use ikigai_core::data::{Category, Cause};
 use ikigai_store::Agent;
+use ikigai_tools::process::keeper::StopCause;
 use tokio::sync::mpsc;
 
 use crate::commands::{Dispatcher, carry_out_waiting, store_merge, store_terminal_run};
@@ -153,6 +154,10 @@ impl JobLoop<'_> {
         while let Some(job) = front.jobs.pop_front() {
             let is_moot = match job {
                 AgentJob::Mail => !self.has_mail().await?,
+                AgentJob::Processes => {
+                    let own = self.worker.id();
+                    self.worker.engine().processes.news(own).is_empty()
+                }
                 AgentJob::Resume => matches!(
                     check_resumable(&mut self.worker.ledger).await,
                     Err(EngineError::NothingToResume)
@@ -225,6 +230,12 @@ impl JobLoop<'_> {
             AgentJob::Answer => self.worker.answer(front).await,
             AgentJob::Mail if !self.has_mail().await? => Ok(Outcome::Completed),
             AgentJob::Mail => self.worker.answer_mail(front).await,
+            AgentJob::Processes => {
+                if self.worker.processes().record_news(front).await? {
+                    return self.worker.answer_mail(front).await;
+                }
+                Ok(Outcome::Completed)
+            }
             AgentJob::Resume => self.worker.resume(front).await,
             AgentJob::Retry => self.worker.retry(front).await,
             AgentJob::GoOn => self.worker.go_on(front).await,
@@ -443,6 +454,10 @@ async fn live(
             Some(heard) => next = heard,
             None => break,
         }
+    }
+    if engine.hub.is_killed(agent) {
+        // A process that cannot be reached now ends when its keeper's time is over.
+        let _ = worker.processes().end_all(StopCause::OwnerKilled).await;
     }
     // The lease ends with the process anyway.
     let _ = worker.release().await;

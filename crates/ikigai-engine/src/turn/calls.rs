@@ -19,6 +19,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::background_calls::{ProcessCalls, background_of};
 use super::queue::{Boundary, Senders, withdrawn};
 use super::tool_run::{BROKE_DOWN, GRACE, carry_out};
 use super::{Turn, TurnStep, failed_report};
@@ -179,9 +180,10 @@ impl ToolRound<'_> {
             let rows = vec![failure(Category::Limit, &text, None, 1)];
             return self.worker.give_up(rows, text, front).await;
         }
+        self.worker.processes().record_news(front).await?;
         self.worker
             .inbox()
-            .take_in(Senders::User, Boundary::Within, front)
+            .take_in(Senders::UserAndProcesses, Boundary::Within, front)
             .await?;
         Ok(TurnStep::Ask)
     }
@@ -199,6 +201,13 @@ impl ToolRound<'_> {
                 Ok(prepared) => Box::new(prepared),
                 Err(reason) => return Ok(round.refuse(&open, reason)),
             };
+        let starts_process = background_of(&prepared.needs).is_some();
+        if let Some(reason) = ProcessCalls::of(self.worker)
+            .refuse_background(starts_process)
+            .await?
+        {
+            return Ok(round.refuse(&open, reason));
+        }
         let prepared = self.worker.engine().without_needless_door(prepared);
         let sandbox = self.worker.engine().sandbox_for(prepared.class).await;
         let decision = self.judge(&open, &prepared, &turn.tools.place, sandbox);
@@ -275,16 +284,22 @@ impl ToolRound<'_> {
             let Stage::Ready(prepared, _) = &round.calls[index].stage else {
                 continue;
             };
-            let needs = prepared.needs.clone();
-            let given = read_held!(
+            let (class, needs) = (prepared.class, prepared.needs.clone());
+            let mut given = read_held!(
                 front,
                 recall::given(self.worker.engine(), &self.worker.ledger.agent, &needs)
             );
+            given.processes =
+                read_held!(front, ProcessCalls::of(self.worker).known_processes(&needs));
+            if class == EffectClass::Execute {
+                given.own_ports = self.worker.processes().own_ports().await;
+            }
             starting.push((index, given));
         }
         let indices: Vec<_> = starting.iter().map(|(index, _)| *index).collect();
         let runs = self.journal(&indices, round, front).await?;
-        for ((index, given), run) in starting.into_iter().zip(runs) {
+        for ((index, mut given), (run, place)) in starting.into_iter().zip(runs) {
+            given.background = place;
             self.start(index, (run, given), turn, round, front);
         }
         Ok(None)
@@ -310,7 +325,10 @@ impl ToolRound<'_> {
         let stop = CancellationToken::new();
         let place = &turn.tools.place;
         let confinement = match prepared.class {
-            EffectClass::Execute => self.worker.engine().confinement(place, freedom),
+            EffectClass::Execute => {
+                let usual = self.worker.engine().confinement(place, freedom);
+                usual.with_more_loopback_ports(&given.own_ports)
+            }
             _ => Confinement::None,
         };
         let context = CallContext {
@@ -343,7 +361,10 @@ impl ToolRound<'_> {
         run: Option<RunId>,
         mut output: Output,
         front: &mut FrontEnd<'_>,
-    ) -> Result<(Event, Vec<Effect>), EngineError> {
+    ) -> Result<(Vec<Event>, Vec<Effect>), EngineError> {
+        let learned = ProcessCalls::of(self.worker)
+            .learn_of_process(output.process.take(), front)
+            .await?;
         if let Some(stale) = &output.stale
             && let Some(who) = read_held!(
                 front,
@@ -377,12 +398,16 @@ impl ToolRound<'_> {
             success: output.success,
             blob,
             files: output.files,
-            process: None,
+            process: learned.number,
             refused: output.refused,
         };
         let ended = self.worker.engine().environment.now();
         let end = run.map(|run| Effect::Run(RunEffect::End { run, ended }));
-        Ok((open.result(came, verdict), end.into_iter().collect()))
+        let result = std::iter::once(open.result(came, verdict));
+        Ok((
+            result.chain(learned.row).collect(),
+            end.into_iter().chain(learned.effects).collect(),
+        ))
     }
 
     /// Stops all calls with their processes, and stores their results and the reason.
@@ -412,9 +437,9 @@ impl ToolRound<'_> {
             let (index, output) = round.ended(task);
             let call = &mut round.calls[index];
             let (open, run) = (&call.open, call.stage.run());
-            let (event, end) = self.result_of(open, run, output, front).await?;
+            let (rows, end) = self.result_of(open, run, output, front).await?;
             call.stage = Stage::Ended;
-            events.push(event);
+            events.extend(rows);
             ends.extend(end);
         }
         round.tasks.abort_all();
@@ -445,6 +470,7 @@ impl ToolRound<'_> {
         self.worker.crash_point(CrashPoint::AfterStopStored);
         front.told(rows);
         front.hand_back(taken);
+        self.worker.processes().watch_all().await?;
         Ok(TurnStep::Done(outcome))
     }
 }

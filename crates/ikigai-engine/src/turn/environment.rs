@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 
 use ikigai_core::Event;
+use ikigai_store::JobRecord;
 
 use crate::ledger::Ledger;
 use crate::surroundings::{SeatFacts, SeatQuery, seat_facts};
 use crate::{EngineError, mentions};
+
+/// Longest command line of a process among the facts, in characters.
+const COMMAND_CHARS: usize = 60;
 
 /// Gathers the facts about an agent's surroundings.
 pub(super) async fn facts(ledger: &Ledger, answers: bool) -> Option<SeatFacts> {
@@ -17,7 +21,17 @@ pub(super) async fn facts(ledger: &Ledger, answers: bool) -> Option<SeatFacts> {
     };
     let facts = Box::pin(seat_facts(&ledger.engine, query)).await?;
     let name = ledger.settings().name.as_deref().unwrap_or_default();
-    Some(facts.with_agent(name, ledger.agent.state.fork()))
+    let running = ledger.engine.processes.running(ledger.id());
+    let running: Vec<String> = running.iter().map(described).collect();
+    let facts = facts.with_agent(name, ledger.agent.state.fork());
+    Some(facts.with_processes(&running))
+}
+
+/// Describes a running process. Example: `1 (make serve)`.
+fn described(job: &JobRecord) -> String {
+    let line = job.command.lines().next().unwrap_or_default();
+    let line: String = line.chars().take(COMMAND_CHARS).collect();
+    format!("{} ({line})", job.number)
 }
 
 /// Puts facts that the model does not know yet, and a note on pinned files, before these messages.
@@ -33,7 +47,10 @@ pub(super) async fn add(
     }
     let known = mentions::known_environment(ledger).await?;
     match facts {
-        Some(facts) => facts.add_to(messages, known.as_ref(), note),
+        Some(facts) => {
+            let facts = facts.corrected(known.as_ref());
+            facts.add_to(messages, known.as_ref(), note);
+        }
         // Without facts about the machine only the note is new.
         None => SeatFacts::default().add_to(messages, Some(&BTreeMap::new()), note),
     }

@@ -5,6 +5,7 @@
 
 mod agent_calls;
 mod ask;
+mod background_calls;
 mod calls;
 mod chains;
 mod command_context;

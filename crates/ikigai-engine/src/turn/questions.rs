@@ -89,11 +89,11 @@ impl ToolRound<'_> {
         output: Output,
         front: &mut FrontEnd<'_>,
     ) -> Result<Option<Stop>, EngineError> {
-        let (result, _) = self.result_of(open, None, output, front).await?;
+        let (rows, _) = self.result_of(open, None, output, front).await?;
         self.worker.crash_point(CrashPoint::BeforeResultStored);
         let rows = self
             .worker
-            .commit(CommitPlan::events(vec![result]).waiting(front))
+            .commit(CommitPlan::events(rows).waiting(front))
             .await?;
         self.worker.crash_point(CrashPoint::AfterResultStored);
         front.told(rows);

@@ -11,13 +11,16 @@ use crate::family::shown_mail;
 use crate::frontend::{FrontEnd, Stop, UiEvent, UserRequest, WaitingLine};
 use crate::input::During;
 use crate::ledger::{CommitPlan, Ledger, read_held};
+use crate::processes::shown_notice;
 use crate::{EngineError, mentions};
 
 /// Senders whose mail is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Senders {
-    /// Within a turn: only the user.
+    /// Only the user.
     User,
+    /// Within a turn: the user, and background processes.
+    UserAndProcesses,
     /// At the start of a turn: all senders.
     Anybody,
 }
@@ -196,7 +199,11 @@ impl Inbox<'_> {
     pub(super) async fn waiting(&self, senders: Senders) -> Result<Vec<MailRecord>, EngineError> {
         let agent = self.ledger.agent.state.agent();
         let mut waiting = self.ledger.engine.store.queued_mail(agent).await?;
-        waiting.retain(|mail| senders == Senders::Anybody || mail.origin == MailOrigin::User);
+        waiting.retain(|mail| match senders {
+            Senders::User => mail.origin == MailOrigin::User,
+            Senders::UserAndProcesses => mail.origin != MailOrigin::Agent,
+            Senders::Anybody => true,
+        });
         Ok(waiting)
     }
 
@@ -206,6 +213,10 @@ impl Inbox<'_> {
         for mail in mail {
             if mail.origin == MailOrigin::User {
                 events.push(mentions::queued_row(self.ledger, &mail.text).await);
+                continue;
+            }
+            if let Some(process) = mail.process {
+                events.push(shown_notice(mail, process));
                 continue;
             }
             let sender = match mail.from {

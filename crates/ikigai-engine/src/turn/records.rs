@@ -3,16 +3,22 @@
 //! Calls that start or end together share a commit: each one costs a flush of the disk.
 
 use ikigai_core::EffectClass;
+use ikigai_core::Event;
 use ikigai_core::data::Verdict;
-use ikigai_store::{CommitError, Effect, RunEffect, RunId};
+use ikigai_store::{CommitError, Effect, JobEffect, RunEffect, RunId};
 use ikigai_tools::Output;
+use ikigai_tools::background::BackgroundPlace;
 
+use super::background_calls::background_of;
 use super::calls::{CallSet, Stage, ToolRound};
-use crate::EngineError;
 use crate::calls::{Came, OpenCall};
 use crate::environment::{CrashPoint, draw_run};
 use crate::frontend::{FrontEnd, Stop};
 use crate::ledger::{CommitPlan, read_held};
+use crate::{EngineError, Worker};
+
+/// Journalled run of a call, and the place of the background process that it starts.
+type JournalledRun = (Option<RunId>, Option<BackgroundPlace>);
 
 /// Journal attempts after an unknown outcome.
 const MOST_DOUBTS: usize = 16;
@@ -20,20 +26,22 @@ const MOST_DOUBTS: usize = 16;
 impl ToolRound<'_> {
     /// Journals calls that are about to run, in one commit; returns the run of each.
     ///
-    /// Read-only calls have none: they may run again.
+    /// Read-only calls have none: they may run again. A background process is recorded in the
+    /// same commit.
     pub(super) async fn journal(
         &mut self,
         indices: &[usize],
         round: &mut CallSet,
         front: &mut FrontEnd<'_>,
-    ) -> Result<Vec<Option<RunId>>, EngineError> {
+    ) -> Result<Vec<JournalledRun>, EngineError> {
         let started = self.worker.engine().environment.now();
         let mut runs = Vec::new();
         let mut effects = Vec::new();
+        let mut rows = Vec::new();
         for index in indices {
             let call = &round.calls[*index];
             let Stage::Ready(prepared, _) = &call.stage else {
-                runs.push(None);
+                runs.push((None, None));
                 continue;
             };
             let is_journalled = prepared.class != EffectClass::Read;
@@ -47,43 +55,26 @@ impl ToolRound<'_> {
                     deadline: started.after(prepared.deadline),
                 })
             }));
-            runs.push(run);
+            let planned = match (run, background_of(&prepared.needs)) {
+                (Some(run), Some(order)) => {
+                    let (at, nth) = ((run, call.open.at), rows.len() as u64);
+                    read_held!(front, self.worker.processes().plan(at, order, nth))
+                }
+                _ => None,
+            };
+            let place = planned.map(|planned| {
+                effects.push(Effect::Job(JobEffect::Start(planned.job)));
+                rows.push(planned.row);
+                planned.place
+            });
+            runs.push((run, place));
         }
-        if let Some(first) = runs.iter().flatten().next() {
+        if let Some(first) = runs.iter().find_map(|(run, _)| *run) {
             self.worker.crash_point(CrashPoint::BeforeCallJournalled);
-            self.commit_journal(*first, effects, front).await?;
+            commit_journal(self.worker, first, rows, effects, front).await?;
             self.worker.crash_point(CrashPoint::AfterCallJournalled);
         }
         Ok(runs)
-    }
-
-    /// Stores journal entries, among them `first`.
-    async fn commit_journal(
-        &mut self,
-        first: RunId,
-        effects: Vec<Effect>,
-        front: &mut FrontEnd<'_>,
-    ) -> Result<(), EngineError> {
-        let agent = self.worker.ledger.agent.state.agent();
-        for _ in 0..MOST_DOUBTS {
-            match self
-                .worker
-                .commit(CommitPlan::effects(effects.clone()).waiting(front))
-                .await
-            {
-                // The journal itself shows if it was written.
-                Err(EngineError::Commit(CommitError::Unknown(_))) => {}
-                other => return other.map(drop),
-            }
-            let open = read_held!(front, self.worker.engine().store.open_runs(agent));
-            if open.iter().any(|open| open.id == first) {
-                return Ok(());
-            }
-        }
-        self.worker
-            .commit(CommitPlan::effects(effects).waiting(front))
-            .await
-            .map(drop)
     }
 
     /// Stores the results of calls that ended together.
@@ -100,8 +91,8 @@ impl ToolRound<'_> {
         for (index, output) in ended {
             let call = &mut round.calls[index];
             let (open, run) = (&call.open, call.stage.run());
-            let (event, end) = self.result_of(open, run, output, front).await?;
-            events.push(event);
+            let (rows, end) = self.result_of(open, run, output, front).await?;
+            events.extend(rows);
             ends.extend(end);
         }
         let rows = self
@@ -135,6 +126,43 @@ impl ToolRound<'_> {
         front.told(rows);
         Ok(())
     }
+}
+
+/// Stores journal entries, among them `first`.
+async fn commit_journal(
+    worker: &mut Worker,
+    first: RunId,
+    rows: Vec<Event>,
+    effects: Vec<Effect>,
+    front: &mut FrontEnd<'_>,
+) -> Result<(), EngineError> {
+    let agent = worker.ledger.agent.state.agent();
+    for _ in 0..MOST_DOUBTS {
+        match worker
+            .commit(
+                CommitPlan::events(rows.clone())
+                    .with(effects.clone())
+                    .waiting(front),
+            )
+            .await
+        {
+            Ok(rows) => {
+                front.told(rows);
+                return Ok(());
+            }
+            // The journal itself shows if it was written.
+            Err(EngineError::Commit(CommitError::Unknown(_))) => {}
+            other => return other.map(drop),
+        }
+        let open = read_held!(front, worker.engine().store.open_runs(agent));
+        if open.iter().any(|open| open.id == first) {
+            return Ok(());
+        }
+    }
+    worker
+        .commit(CommitPlan::events(rows).with(effects).waiting(front))
+        .await
+        .map(|rows| front.told(rows))
 }
 
 impl CallSet {

@@ -11,6 +11,7 @@ use crate::calls::{Came, OpenCall};
 use crate::environment::{CrashPoint, cookie_of};
 use crate::family::Moment;
 use crate::ledger::{CommitPlan, Ledger};
+use crate::processes::AdoptedProcesses;
 use crate::response::partial;
 use crate::tools::Toolset;
 use crate::{EngineError, Worker};
@@ -46,6 +47,7 @@ impl Settlement<'_> {
         let draft = self.worker.engine().store.draft(id).await?;
         let runs = self.worker.engine().store.open_runs(id).await?;
         let busy = self.is_busy().await?;
+        let adopted = self.worker.processes().adopt().await?;
         let mut events = Vec::new();
         let mut handed = Vec::new();
         if let Some(draft) = draft.as_ref().filter(|draft| !draft.text.is_empty()) {
@@ -60,7 +62,7 @@ impl Settlement<'_> {
             ));
         }
         if busy || !runs.is_empty() {
-            for closed in self.settle_calls(&runs).await? {
+            for closed in self.settle_calls(&runs, &adopted).await? {
                 let place = events.len() as u64 + 1;
                 let mail = closed.mail.into_iter();
                 handed.extend(mail.map(|mail| (mail.id, place)));
@@ -79,7 +81,9 @@ impl Settlement<'_> {
         });
         let ended = self.worker.engine().environment.now();
         let end = |run: &RunRecord| Effect::Run(RunEffect::End { run: run.id, ended });
-        let with: Vec<_> = drop.into_iter().chain(runs.iter().map(end)).collect();
+        let with = drop.into_iter().chain(runs.iter().map(end));
+        let with: Vec<_> = with.chain(adopted.effects).collect();
+        events.extend(adopted.rows);
         if events.is_empty() && with.is_empty() {
             self.worker.gave_up = None;
             return Ok(());
@@ -105,10 +109,18 @@ impl Settlement<'_> {
     }
 
     /// Builds the rows that close calls that were open when the process died.
-    async fn settle_calls(&mut self, runs: &[RunRecord]) -> Result<Vec<Closed>, EngineError> {
+    async fn settle_calls(
+        &mut self,
+        runs: &[RunRecord],
+        adopted: &AdoptedProcesses,
+    ) -> Result<Vec<Closed>, EngineError> {
         // End all processes, even of closed calls, so that none runs without the user's knowledge.
         let mut left = Vec::new();
         for run in runs {
+            // Its keeper lives, so it goes on in the background.
+            if adopted.running.contains_key(&run.id) {
+                continue;
+            }
             let cookie = cookie_of(Some(run.id));
             let found = tokio::task::spawn_blocking(move || end_cookie(&cookie)).await;
             left.push((run.call, found.unwrap_or(0)));
@@ -121,7 +133,15 @@ impl Settlement<'_> {
         let mut closed = Vec::new();
         for call in open {
             let found = left.iter().find(|(of, _)| *of == call.at);
-            if let Some((_, found)) = found {
+            let started = runs.iter().find(|run| run.call == call.at);
+            let started = started.and_then(|run| adopted.running.get(&run.id));
+            if let Some(number) = started {
+                let came = Came {
+                    process: Some(*number),
+                    ..Came::failed(goes_on(*number))
+                };
+                closed.push(call.result(came, Verdict::Unknown).into());
+            } else if let Some((_, found)) = found {
                 closed.push(
                     call.result(Came::failed(unknown(*found)), Verdict::Unknown)
                         .into(),
@@ -205,6 +225,14 @@ impl Settlement<'_> {
             }
         }
     }
+}
+
+/// Describes the result of a call whose background process outlived the program.
+fn goes_on(number: u64) -> String {
+    format!(
+        "Outcome unknown: ikigai stopped unexpectedly while this ran. The command goes on as \
+         background process {number}: read it with `process`."
+    )
 }
 
 /// Describes the result of a call that was running when the process died.

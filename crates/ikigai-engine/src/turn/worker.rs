@@ -10,6 +10,7 @@ use ikigai_store::{Agent, AgentRecord};
 use ikigai_tools::TemporaryDirectory;
 use ikigai_tools::output::{MOST_SENT_BYTES, OutputLimit};
 use ikigai_tools::permission::Decision;
+use ikigai_tools::process::keeper::StopCause;
 
 use super::calls::ToolRound;
 use super::compact::ContextKeeper;
@@ -22,6 +23,7 @@ use crate::environment::CrashPoint;
 use crate::family::{Family, Started};
 use crate::frontend::{FrontEnd, Question, Stop, UiEvent};
 use crate::ledger::{CommitPlan, Ledger, Starter};
+use crate::processes::Processes;
 use crate::{Engine, EngineError};
 
 /// An agent of this process.
@@ -160,6 +162,7 @@ impl Worker {
     /// The observer gets the rows that settled a former process's work, if no front end has them
     /// yet: a screen may have read the agent before.
     pub async fn release(mut self) -> Result<(), EngineError> {
+        self.engine().processes.forget(self.id());
         let settled = std::mem::take(&mut self.ledger.settled);
         if let (Some(observer), _) = self.ledger.engine.hub.observer() {
             let name = self.settings().name.clone().unwrap_or_default();
@@ -206,6 +209,18 @@ impl Worker {
             }
         }
         Ok(())
+    }
+
+    /// Background processes of the agent.
+    pub(crate) fn processes(&mut self) -> Processes<'_> {
+        Processes {
+            ledger: &mut self.ledger,
+        }
+    }
+
+    /// Ends the agent's background processes on this machine; returns their number.
+    pub async fn end_processes(&mut self) -> Result<usize, EngineError> {
+        self.processes().end_all(StopCause::Request).await
     }
 
     /// Borrows the calls of a response, and questions about them.

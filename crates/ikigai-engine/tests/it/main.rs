@@ -20,6 +20,7 @@ mod limits;
 mod matrix;
 mod memory;
 mod past_request;
+mod processes;
 mod projection;
 mod questions;
 mod queue;

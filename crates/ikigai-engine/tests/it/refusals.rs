@@ -28,7 +28,15 @@ async fn read_mode_offers_only_tools_that_can_run() {
     world.provider.will_say("hello");
     say(&mut worker, "hello").await.unwrap();
     // Without a sandbox, every command is refused.
-    let reading = ["file_read", "glob", "grep", "recall", "todo", "wait"];
+    let reading = [
+        "file_read",
+        "glob",
+        "grep",
+        "process",
+        "recall",
+        "todo",
+        "wait",
+    ];
     assert_eq!(offered(), reading);
 
     worker.approve_for_now(Approve::Ask).await.unwrap();

@@ -1,5 +1,6 @@
 //! `bash`: runs a command line.
 
+mod background;
 mod sandbox_hint;
 mod watched_files;
 
@@ -74,6 +75,12 @@ struct BashArguments {
     /// Why the command cannot run in the sandbox.
     #[serde(default)]
     reason: Option<String>,
+    /// Start it in the background and return at once: for servers and long builds.
+    #[serde(default)]
+    background: Option<bool>,
+    /// With `background`: notify you once when a line matches this regular expression.
+    #[serde(default)]
+    notify: Option<String>,
 }
 
 impl ToolArguments for BashArguments {
@@ -91,6 +98,8 @@ impl ToolArguments for BashArguments {
         ("with_escalated_permissions", "unconfined"),
         ("sandbox_permissions", SANDBOX_PERMISSIONS),
         ("justification", "reason"),
+        ("run_in_background", "background"),
+        ("is_background", "background"),
         ("description", DESCRIPTION),
     ];
 
@@ -190,21 +199,42 @@ impl Tool for Bash {
         let unconfined = unconfined_reason(arguments.unconfined, arguments.reason)?;
         let environment = self.environment.clone();
         let subject = subject(&command, &workdir, place);
+        let order = background::order(
+            &command,
+            &workdir,
+            arguments.background == Some(true),
+            arguments.notify,
+        )?;
+        let preview = preview(workdir.clone(), unconfined.clone());
+        let (deadline, need, run): (_, _, Run) = match order {
+            Some(order) => (
+                background::DEADLINE,
+                Need::Background(order),
+                Run::Async(Box::new(move |context| {
+                    Box::pin(background::start(command, workdir, environment, context))
+                })),
+            ),
+            None => (
+                deadline,
+                Need::ReadFiles,
+                Run::Async(Box::new(move |context| {
+                    Box::pin(async move {
+                        carry_out(&command, workdir, deadline, &environment, context).await
+                    })
+                })),
+            ),
+        };
         Ok(Prepared {
             class: EffectClass::Execute,
             touches: Touches::everything(),
             shown: subject.clone(),
             pattern: pattern_for(&subject),
             subject,
-            preview: Some(preview(workdir.clone(), unconfined.clone())),
+            preview: Some(preview),
             deadline,
-            needs: vec![Need::ReadFiles],
+            needs: vec![need],
             unconfined,
-            run: Run::Async(Box::new(move |context| {
-                Box::pin(async move {
-                    carry_out(&command, workdir, deadline, &environment, context).await
-                })
-            })),
+            run,
         }
         .with_remark(call.remark))
     }

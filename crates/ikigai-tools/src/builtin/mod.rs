@@ -7,6 +7,7 @@ mod file_read;
 mod file_write;
 mod glob;
 mod grep;
+mod process;
 mod text_suggestion;
 mod todo;
 mod walk;
@@ -30,6 +31,7 @@ pub fn all(environment: ChildEnvironment) -> Vec<Arc<dyn Tool>> {
         Arc::new(file_write::FileWrite),
         Arc::new(glob::Glob),
         Arc::new(grep::Grep),
+        Arc::new(process::ProcessTool),
         Arc::new(todo::Todo),
     ]
 }
@@ -42,6 +44,7 @@ const FACTS: &[(&str, ToolFacts)] = &[
     (file_write::NAME, file_write::FACTS),
     (glob::NAME, glob::FACTS),
     (grep::NAME, grep::FACTS),
+    (process::NAME, process::FACTS),
     (todo::NAME, todo::FACTS),
     (web_fetch::NAME, web_fetch::FACTS),
     (web_search::NAME, web_search::FACTS),

@@ -194,6 +194,12 @@ pub(crate) fn end(mark: &Mark, main: Option<i32>, grace: Duration) -> usize {
     ended.len()
 }
 
+/// Returns the numbers of the living processes of another program's run.
+pub(crate) fn find_living(mark: &Mark) -> Vec<i32> {
+    let living = find(mark, None).into_iter();
+    living.map(|process| process.pid).collect()
+}
+
 /// Ends all processes of another ikigai's run, without reaping them.
 pub(crate) fn end_foreign(mark: &Mark, grace: Duration) -> usize {
     end_living(mark, None, grace).len()

@@ -140,7 +140,7 @@ impl Loopback {
         if self.reach.ports.contains(&address.port()) {
             return Ok(());
         }
-        self.judge_listener(address, &listening_sockets())
+        self.judge_listener(address, &read_sockets())
     }
 
     /// Allows connections to sockets of this command; refuses those of other programs.
@@ -273,7 +273,15 @@ struct ListeningSocket {
     inode: u64,
 }
 
-fn listening_sockets() -> Vec<ListeningSocket> {
+/// Returns the listening TCP sockets of this machine: inode, address and port.
+pub(crate) fn listening_sockets() -> Vec<(u64, IpAddr, u16)> {
+    let sockets = read_sockets().into_iter();
+    sockets
+        .map(|socket| (socket.inode, socket.ip, socket.port))
+        .collect()
+}
+
+fn read_sockets() -> Vec<ListeningSocket> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
     let tables = tables.map(|table| fs::read_to_string(table).unwrap_or_default());
     let lines = tables.iter().flat_map(|table| table.lines().skip(1));

@@ -37,6 +37,8 @@ use std::sync::{Arc, OnceLock};
 use crate::Confinement;
 use crate::refusals::RefusalLog;
 pub(crate) use jail::{Jail, Listener, ListenerReceiver, give_up_namespaces};
+#[cfg(target_os = "linux")]
+pub(crate) use loopback::listening_sockets;
 
 /// Addresses on loopback that a command may connect to, besides its own servers.
 #[derive(Clone, Debug, Default)]

@@ -114,6 +114,15 @@ impl Ground {
     fn call<'a>(&self, tool: &'a str, what: &str) -> (&'a str, Sandbox, Value) {
         let in_force = Sandbox::InForce;
         match (tool, what) {
+            ("process", "list, read, wait") => {
+                (tool, in_force, json!({ "action": "read", "process": 1 }))
+            }
+            ("process", "stop") => (tool, in_force, json!({ "action": "stop", "process": 1 })),
+            ("process", "send") => (
+                tool,
+                in_force,
+                json!({ "action": "send", "process": 1, "text": "y" }),
+            ),
             ("bash", "read-only command") => {
                 (tool, in_force, json!({ "command": "cat a.txt | wc" }))
             }

@@ -42,6 +42,8 @@ pub struct UiContext {
     /// The agent that was on the screen before.
     pub(super) before: Option<AgentId>,
     pub(super) roster: Roster,
+    /// Number of background processes of this process's agents.
+    pub(super) processes: usize,
     /// Typed lines that are not in the log yet.
     pub(super) outbox: Outbox,
     pub(super) drafts: InputDrafts,
@@ -99,6 +101,7 @@ impl UiContext {
             current,
             before: None,
             roster: Roster::default(),
+            processes: 0,
             outbox: Outbox::default(),
             drafts: InputDrafts::default(),
             visited: None,

@@ -115,7 +115,9 @@ pub enum TerminalAction {
     Redraw,
     /// Quits.
     Quit,
-    /// Quits; working agents continue in the background.
+    /// Stops background processes, then quits.
+    StopProcessesAndQuit,
+    /// Quits; working agents and background processes continue.
     QuitToBackground,
 }
 

@@ -1,10 +1,17 @@
-//! Quitting, with a question while agents work or messages are not stored.
+//! Quitting, with a question while agents or processes run or messages are not stored.
 
 use super::layer::{Handled, Layer};
 use super::toast::Toast;
-use super::{TerminalAction, UiContext, mouse};
+use super::{App, TerminalAction, UiContext, mouse};
 use crate::key::{KeyCode, KeyPress, MouseEvent};
 use crate::keys;
+
+impl App {
+    /// Sets the number of background processes of this process's agents.
+    pub fn set_processes(&mut self, processes: usize) {
+        self.ctx.processes = processes;
+    }
+}
 
 /// Question before quitting; its text is the toast.
 pub(super) struct QuitPrompt;
@@ -20,13 +27,37 @@ pub(super) fn leave(ctx: &mut UiContext) {
 
 /// Returns the text of the question; none if there is no work to lose.
 fn question(ctx: &UiContext) -> Option<String> {
-    let (agents, them) = match ctx.roster.working() {
-        0 => return ctx.leaving_pending(),
-        1 => ("1 agent is".to_owned(), "it"),
-        working => (format!("{working} agents are"), "them"),
+    let (agents, them) = match (ctx.roster.working(), ctx.processes) {
+        (0, 0) => return ctx.leaving_pending(),
+        (0, processes) => return Some(process_question(processes)),
+        (1, 0) => ("1 agent is".to_owned(), "it"),
+        (working, 0) => (format!("{working} agents are"), "them"),
+        (working, processes) => {
+            let keys = "q pause, stop and quit · b quit, keep all running · Esc cancel";
+            return Some(format!(
+                "Agents working: {working}, background processes: {processes}:  {keys}"
+            ));
+        }
     };
     let keys = format!("q pause {them} and quit · b quit, keep {them} running · Esc cancel");
     Some(format!("{agents} working:  {keys}"))
+}
+
+/// Returns the question while only background processes run.
+fn process_question(processes: usize) -> String {
+    let (running, them) = match processes {
+        1 => ("1 background process is".to_owned(), "it"),
+        several => (format!("{several} background processes are"), "them"),
+    };
+    format!("{running} running:  q stop {them} and quit · b quit, keep {them} running · Esc cancel")
+}
+
+/// Returns the action that quits and ends the work.
+fn quitting(ctx: &UiContext) -> TerminalAction {
+    match ctx.processes {
+        0 => TerminalAction::Quit,
+        _ => TerminalAction::StopProcessesAndQuit,
+    }
 }
 
 impl Layer for QuitPrompt {
@@ -36,9 +67,9 @@ impl Layer for QuitPrompt {
 
     fn key(&mut self, key: KeyPress, ctx: &mut UiContext) -> Handled {
         match key.code {
-            KeyCode::Char('q') => ctx.effects.push(TerminalAction::Quit),
+            KeyCode::Char('q') => ctx.effects.push(quitting(ctx)),
             KeyCode::Char('b') => ctx.effects.push(TerminalAction::QuitToBackground),
-            KeyCode::Char('d' | 'c') if key.ctrl => ctx.effects.push(TerminalAction::Quit),
+            KeyCode::Char('d' | 'c') if key.ctrl => ctx.effects.push(quitting(ctx)),
             KeyCode::Escape => {
                 ctx.toast = None;
                 ctx.close();

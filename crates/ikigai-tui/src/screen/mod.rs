@@ -306,6 +306,10 @@ impl Screen {
         for action in self.stage.execute().await {
             match action {
                 TerminalAction::Quit => return Ok(Some(ExitReason::Left)),
+                TerminalAction::StopProcessesAndQuit => {
+                    self.stage.driver.engine.stop_processes().await;
+                    return Ok(Some(ExitReason::Left));
+                }
                 TerminalAction::QuitToBackground => return Ok(Some(ExitReason::Background)),
                 TerminalAction::Suspend => {
                     self.stop_agents();

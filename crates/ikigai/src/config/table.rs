@@ -235,6 +235,12 @@ pub(crate) const KEYS: &[Key] = &[
     key("limits.calls", "1000", "maximum tool calls per turn").project(Project::Lowers),
     key("limits.minutes", "480", "maximum minutes per turn").project(Project::Lowers),
     key(
+        "limits.process_hours",
+        "24",
+        "maximum hours of a background process",
+    )
+    .project(Project::Lowers),
+    key(
         "agents.depth",
         "8",
         "maximum generations below a root agent",

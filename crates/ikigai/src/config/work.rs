@@ -13,6 +13,10 @@ use super::network::NetworkSetting;
 /// Longest turn: a month.
 const MOST_MINUTES: u64 = 31 * 24 * 60;
 
+/// Usual and longest time of a background process, in hours.
+const PROCESS_HOURS: u64 = 24;
+const MOST_PROCESS_HOURS: u64 = 31 * 24;
+
 /// Most parallel requests; no provider allows more.
 const MOST_REQUESTS: usize = 1000;
 
@@ -87,6 +91,7 @@ pub(crate) struct LimitsSection {
     requests: Option<usize>,
     calls: Option<usize>,
     minutes: Option<u64>,
+    process_hours: Option<u64>,
 }
 
 /// `[agents]`: limits on the number of agents.
@@ -135,8 +140,25 @@ impl Work {
                 .minutes
                 .map(|theirs| theirs.min(minutes))
                 .or(self.limits.minutes),
+            process_hours: theirs
+                .limits
+                .process_hours
+                .map(|theirs| theirs.min(self.limits.process_hours()))
+                .or(self.limits.process_hours),
         };
         self
+    }
+}
+
+impl LimitsSection {
+    fn process_hours(&self) -> u64 {
+        let hours = self.process_hours.unwrap_or(PROCESS_HOURS);
+        hours.clamp(1, MOST_PROCESS_HOURS)
+    }
+
+    /// Returns the time after which a background process is stopped.
+    pub(crate) fn process_time(&self) -> Duration {
+        Duration::from_secs(self.process_hours() * 60 * 60)
     }
 }
 

@@ -139,9 +139,20 @@ async fn work_in(
         }
         Err(error) => Err(error.into()),
     };
+    if !order.keep && end_processes(&mut worker).await > 0 {
+        tell("Background processes were stopped; --keep leaves them running");
+    }
     // The lease ends with the process anyway, so a failure does not matter.
     let _ = timeout(RELEASE_WITHIN, worker.release()).await;
     outcome.map(Some)
+}
+
+/// Ends the background processes of the agent; returns their number.
+///
+/// A process that cannot be stopped now is found by the next one that opens the agent.
+async fn end_processes(worker: &mut Worker) -> usize {
+    let ended = timeout(STOP_WITHIN, worker.end_processes()).await;
+    ended.map_or(0, Result::unwrap_or_default)
 }
 
 /// Ends the program soon after the timeout, even if this thread is blocked then.

@@ -104,6 +104,7 @@ fn a_mistake_is_told_with_its_place_and_help_lists_every_key() {
     for words in [
         "on_hangup                     \"background\"",
         "limits.minutes                480",
+        "limits.process_hours          24",
         "providers.*.base_url",
         "IKIGAI_DB overrides it",
     ] {

@@ -6,6 +6,7 @@
 
 mod approval;
 mod background;
+mod background_processes;
 mod budget;
 mod commands;
 mod config;
