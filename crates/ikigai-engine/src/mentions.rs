@@ -167,14 +167,11 @@ async fn attach(ledger: &Ledger, mention: &Mention) -> Result<Attached, String> 
         Some((from, to)) => {
             let lines: Vec<_> = text.lines().collect();
             if from > lines.len() {
-                return Err(format!(
-                    "{} has {} lines, not {from}",
-                    mention.path,
-                    lines.len()
-                ));
+                let count = counted(lines.len(), "line");
+                return Err(format!("{} has {count}, not {from}", mention.path));
             }
             let wanted = lines[from - 1..to.min(lines.len())].join("\n");
-            (wanted, format!(" of {} lines", lines.len()))
+            (wanted, format!(" of {}", counted(lines.len(), "line")))
         }
     };
     let size = size(text.len());

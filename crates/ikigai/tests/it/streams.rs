@@ -108,7 +108,7 @@ fn six_turns_on_the_screen_share_connections() {
         });
     }
 
-    // The window is configured: a lookup that meets its deadline would close its connection.
+    // The window is configured, so that no lookup of it opens a connection.
     assert_eq!(server.connections(), 1);
 }
 

@@ -209,7 +209,7 @@ async fn a_file_that_cannot_be_brought_is_said_before_anything_is_sent() {
         ),
         ("@binary", "binary is not a text file"),
         ("@large", "large is larger than 256.0 KB"),
-        ("@short:2", "short has 1 lines, not 2"),
+        ("@short:2", "short has 1 line, not 2"),
         (
             "@key",
             "`key` is off limits for tools: it holds keys or data of ikigai",
