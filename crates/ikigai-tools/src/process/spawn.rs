@@ -62,6 +62,21 @@ fn enter_before_exec(command: &mut Command, tag: Tag, mut jail: Option<Jail>) {
     }
 }
 
+/// Gives a child only its standard streams, none of the descriptors that ikigai inherited.
+#[expect(
+    unsafe_code,
+    reason = "only the child itself can close its descriptors"
+)]
+pub(crate) fn close_inherited(command: &mut Command) {
+    // SAFETY: the closure runs in the forked child before `exec` and makes one system call.
+    unsafe {
+        command.pre_exec(|| {
+            close_on_exec();
+            Ok(())
+        });
+    }
+}
+
 /// Keeps descriptors that ikigai inherited from the child. Our own are close-on-exec anyway.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "the standard library does not offer this call")]

@@ -12,6 +12,7 @@ use ikigai_tools::process::keeper::{
 };
 use ikigai_tools::process::{ChildEnvironment, end_cookie};
 use ikigai_tools::sandbox;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::support::{PATIENCE, unique, with_argument, with_cookie};
 
@@ -154,6 +155,26 @@ async fn input_is_held_open_until_it_is_closed() {
     assert_eq!(kept.output(), "got one\ngot two\nclosed\n");
     let late = keeper::send(&kept.directory(), "three\n".to_owned(), false).await;
     assert_eq!(late, Err("the process has ended".to_owned()));
+}
+
+/// A pipe or a lock of the program that started ikigai ends with ikigai.
+#[tokio::test]
+async fn a_keeper_holds_no_inherited_descriptors() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    rustix::io::fcntl_setfd(&writer, rustix::io::FdFlags::empty()).unwrap();
+
+    let kept = Kept::start("echo ready; sleep 1000").await;
+    kept.printed("ready").await;
+    drop(writer);
+
+    let mut ends = [PollFd::new(&reader, PollFlags::IN)];
+    let wait = Timespec::try_from(PATIENCE / 4).unwrap();
+    assert_eq!(
+        poll(&mut ends, Some(&wait)),
+        Ok(1),
+        "the pipe is still open"
+    );
+    assert!(ends[0].revents().contains(PollFlags::HUP));
 }
 
 #[tokio::test]

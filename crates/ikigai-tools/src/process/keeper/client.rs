@@ -12,6 +12,7 @@ use std::process::Stdio;
 use tokio::net::UnixStream;
 use tokio::process::Command;
 
+use super::super::spawn::close_inherited;
 use super::job::{KeeperJob, KeptJob};
 use super::protocol::{KeeperConnection, KeeperReply, KeeperRequest, ProcessEnd, StopCause};
 use super::{SOCKET, exit_file};
@@ -81,6 +82,8 @@ pub async fn start(keeper: &KeeperProgram, directory: &Path, job: KeptJob) -> Re
         .stdin(Stdio::from(OwnedFd::from(listener)))
         .stdout(Stdio::null())
         .stderr(Stdio::null());
+    // A lock or a pipe of the program that started ikigai must not live as long as the process.
+    close_inherited(&mut command);
     // The runtime reaps it if it ends while ikigai lives.
     drop(command.spawn().map_err(failed)?);
     // It holds our end of the socket.
