@@ -7,12 +7,13 @@ mod talk;
 mod words;
 
 use std::collections::HashMap;
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ikigai_core::AgentId;
 use ikigai_engine::{Engine, EngineError, LiveChange, UserRequest};
+use rustix::io::ioctl_fionread;
 use rustix::process::{Signal, getpid, kill_process};
 use rustix::termios::{LocalModes, Termios};
 use thiserror::Error;
@@ -250,7 +251,8 @@ impl<W: Write> Plain<W> {
 fn typed_lines() -> mpsc::Receiver<(String, Instant)> {
     let (sender, receiver) = mpsc::channel(LINES);
     std::thread::spawn(move || {
-        let mut stdin = io::stdin().lock();
+        let mut stdin = BufReader::new(io::stdin());
+        let mut next_at = None;
         loop {
             let mut bytes = Vec::new();
             let read = io::Read::take(&mut stdin, LONGEST_LINE).read_until(b'\n', &mut bytes);
@@ -259,7 +261,12 @@ fn typed_lines() -> mpsc::Receiver<(String, Instant)> {
             }
             let text = String::from_utf8_lossy(&bytes);
             let line = text.trim_end_matches(['\n', '\r']).to_owned();
-            if sender.blocking_send((line, Instant::now())).is_err() {
+            let read_at = next_at.unwrap_or_else(Instant::now);
+            // Waiting input was typed before this line can have an effect.
+            let is_more = !stdin.buffer().is_empty()
+                || ioctl_fionread(io::stdin()).is_ok_and(|bytes| bytes > 0);
+            next_at = is_more.then_some(read_at);
+            if sender.blocking_send((line, read_at)).is_err() {
                 return;
             }
         }
