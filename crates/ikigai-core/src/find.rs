@@ -52,7 +52,7 @@ data_type! {
 }
 
 /// Returns the searchable parts of a row. Total.
-pub fn searched(row: &Row) -> Searched {
+pub fn searchable_text(row: &Row) -> Searched {
     let data = row.data.as_deref();
     let content = row.content.as_deref().unwrap_or_default();
     let mut found = Searched::default();
@@ -68,7 +68,7 @@ pub fn searched(row: &Row) -> Searched {
                 found.model = data::read::<AssistantData>(data).model;
                 found.text = text_of(part, content, found.blob.is_some());
             } else {
-                found.text = joined(&[content]);
+                found.text = join_parts(&[content]);
             }
         }
         Some(Kind::Command) => {
@@ -76,14 +76,14 @@ pub fn searched(row: &Row) -> Searched {
             if command.command.as_deref() == Some(SEARCH_COMMAND) {
                 return found;
             }
-            found.text = joined(&[command.echo.as_deref().unwrap_or_default(), content]);
+            found.text = join_parts(&[command.echo.as_deref().unwrap_or_default(), content]);
         }
         Some(Kind::Mark) => {
             let mark: MarkData = data::read(data);
-            found.text = joined(&[mark.label.as_deref().unwrap_or_default()]);
+            found.text = join_parts(&[mark.label.as_deref().unwrap_or_default()]);
         }
         Some(Kind::User) => {
-            found.text = joined(&[without_blocks(content, &data::read(data))]);
+            found.text = join_parts(&[without_blocks(content, &data::read(data))]);
         }
         Some(
             Kind::System
@@ -97,7 +97,7 @@ pub fn searched(row: &Row) -> Searched {
             | Kind::Summary
             | Kind::Process,
         )
-        | None => found.text = joined(&[content]),
+        | None => found.text = join_parts(&[content]),
     }
     found
 }
@@ -135,7 +135,7 @@ fn text_of(part: &Part, shown: &str, has_blob: bool) -> String {
     }
     texts.push(shown.to_owned());
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    joined(&texts)
+    join_parts(&texts)
 }
 
 /// Returns names and texts of a JSON value, one per line.
@@ -155,7 +155,7 @@ fn words_of(value: &serde_json::Value) -> String {
     text
 }
 
-fn joined(parts: &[&str]) -> String {
+fn join_parts(parts: &[&str]) -> String {
     let mut text = String::new();
     for part in parts.iter().filter(|part| !part.is_empty()) {
         push_line(&mut text, part);
@@ -199,7 +199,7 @@ const fn stands_alone(c: char) -> bool {
 }
 
 /// Puts spaces around one-character words, for an index that splits only at spaces.
-pub fn parted(text: &str) -> Cow<'_, str> {
+pub fn split_words(text: &str) -> Cow<'_, str> {
     if !text.contains(stands_alone) {
         return text.into();
     }

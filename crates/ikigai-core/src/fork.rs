@@ -77,7 +77,7 @@ pub fn fork_events(parent: &AgentState, parent_name: &str, order: ForkOrder) -> 
         call: order.call,
         ..ForkData::default()
     };
-    let told = ForkData {
+    let parent_data = ForkData {
         role: Some(ForkRole::Parent),
         child_uuid: Some(order.child),
         child_name: Some(order.name.clone()),
@@ -126,7 +126,7 @@ pub fn fork_events(parent: &AgentState, parent_name: &str, order: ForkOrder) -> 
         fork_point,
         parent: Event::Fork {
             text: format!("Forked child {} ({})", order.child, order.name),
-            data: Box::new(told),
+            data: Box::new(parent_data),
         },
         child: std::iter::once(first).chain(system).chain(prompt).collect(),
     }

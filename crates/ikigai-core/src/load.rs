@@ -239,7 +239,7 @@ fn tool_args_shape(map: &Map<String, Value>) -> Option<(Block, Opaque)> {
             thinking
                 .map(untagged_thinking)
                 .into_iter()
-                .chain(redacted.map(|_| untagged("")))
+                .chain(redacted.map(|_| load_untagged("")))
                 .collect(),
         ),
         item: None,
@@ -251,11 +251,11 @@ fn tool_args_shape(map: &Map<String, Value>) -> Option<(Block, Opaque)> {
 fn untagged_thinking(value: &Value) -> StoredThinking {
     let inner = || value.get("thinking").or_else(|| value.get("text"));
     let text = value.as_str().or_else(|| inner()?.as_str());
-    untagged(text.unwrap_or_default())
+    load_untagged(text.unwrap_or_default())
 }
 
 /// Makes thinking of an unknown provider, which is never sent; its payload stays in the row.
-fn untagged(text: &str) -> StoredThinking {
+fn load_untagged(text: &str) -> StoredThinking {
     StoredThinking {
         text: Some(text.to_owned()),
         ..StoredThinking::default()

@@ -253,7 +253,7 @@ fn send(
 /// Returns the system prompt, then each pinned document under a heading with its path.
 fn system_slot(state: &AgentState, target: &Target) -> Option<String> {
     let mut slot = state.system().unwrap_or_default().to_owned();
-    for (path, text) in budget::pinned(state, target) {
+    for (path, text) in budget::pins_in_request(state, target) {
         if !slot.is_empty() {
             slot.push_str("\n\n");
         }

@@ -32,7 +32,7 @@ pub enum Shown {
         /// Text for the user.
         text: String,
         /// Text for the model, if it differs.
-        told: Option<String>,
+        sent: Option<String>,
         /// Origin of the message.
         said: Said,
     },
@@ -247,13 +247,13 @@ fn render_user(content: &str, data: UserData) -> Shown {
     let content = without_blocks(content, &data).to_owned();
     match data.typed {
         Some(text) => Shown::User {
-            told: Some(content).filter(|told| *told != text),
+            sent: Some(content).filter(|sent| *sent != text),
             text,
             said,
         },
         None => Shown::User {
             text: content,
-            told: None,
+            sent: None,
             said,
         },
     }
@@ -348,7 +348,7 @@ pub struct PlainRow<'a> {
 
 impl Shown {
     /// Adds names of agents and rows for [`fmt::Display`].
-    pub fn told<'a>(&'a self, names: Names<'a>) -> PlainRow<'a> {
+    pub fn plain<'a>(&'a self, names: Names<'a>) -> PlainRow<'a> {
         PlainRow { shown: self, names }
     }
 
@@ -381,7 +381,7 @@ impl fmt::Display for Shown {
             own: None,
             name_of: &|_| None,
         };
-        self.told(names).fmt(f)
+        self.plain(names).fmt(f)
     }
 }
 
@@ -419,7 +419,7 @@ impl fmt::Display for PlainRow<'_> {
             Shown::Forked {
                 text, role, name, ..
             } => {
-                write!(f, "├ {}", forked(text, *role, name.as_deref()))
+                write!(f, "├ {}", fork_text(text, *role, name.as_deref()))
             }
             Shown::Command { echo, output, .. } if output.is_empty() => f.write_str(echo),
             Shown::Command {
@@ -491,7 +491,7 @@ pub fn process_ended(data: &ProcessData) -> String {
 }
 
 /// Describes a fork in a few words.
-pub fn forked(text: &str, role: Option<ForkRole>, name: Option<&str>) -> String {
+pub fn fork_text(text: &str, role: Option<ForkRole>, name: Option<&str>) -> String {
     match (role, name) {
         (Some(ForkRole::Parent), Some(name)) => format!("child {name}"),
         (Some(ForkRole::Child), Some(name)) => format!("forked from {name}"),

@@ -51,13 +51,16 @@ pub fn summary_text(written: &str, still_open: &str) -> String {
 
 /// Makes the message that asks for a summary at the end of a conversation.
 pub fn summary_message(instructions: Option<&str>) -> Message {
-    let text = format!("{SUMMARY_REQUEST} {SECTIONS}{}", wishes(instructions));
+    let text = format!(
+        "{SUMMARY_REQUEST} {SECTIONS}{}",
+        instruction_line(instructions)
+    );
     Message::text(Role::User, text)
 }
 
-fn wishes(instructions: Option<&str>) -> String {
-    instructions.map_or_else(String::new, |wishes| {
-        format!("\nThe user says about the summary: {wishes}")
+fn instruction_line(instructions: Option<&str>) -> String {
+    instructions.map_or_else(String::new, |instruction_line| {
+        format!("\nThe user says about the summary: {instruction_line}")
     })
 }
 
@@ -130,9 +133,10 @@ fn chunk_request(chunk: &str, earlier: Option<&str>, instructions: Option<&str>)
     let earlier = earlier.map_or_else(String::new, |earlier| {
         format!("Summary of the conversation before this part:\n{earlier}\n\n")
     });
-    let wishes = wishes(instructions);
-    let text =
-        format!("{earlier}{BEGIN}{chunk}{END}{wishes}\nWrite the summary of all of it. {SECTIONS}");
+    let instruction_line = instruction_line(instructions);
+    let text = format!(
+        "{earlier}{BEGIN}{chunk}{END}{instruction_line}\nWrite the summary of all of it. {SECTIONS}"
+    );
     Request {
         system: Some(SUMMARY_PROMPT.to_owned()),
         messages: vec![Message::text(Role::User, text)],

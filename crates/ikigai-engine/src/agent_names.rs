@@ -35,7 +35,7 @@ impl NameCache {
     }
 
     /// Formats an event for a plain terminal, as one agent sees it.
-    pub async fn told(
+    pub async fn plain_text(
         &mut self,
         engine: &EngineReader,
         own: AgentId,
@@ -43,7 +43,7 @@ impl NameCache {
     ) -> Result<String, StoreError> {
         self.load(engine, shown.mentions()).await?;
         let name_of = |agent| self.name_of(agent);
-        Ok(shown.told(names(own, &name_of)).to_string())
+        Ok(shown.plain(names(own, &name_of)).to_string())
     }
 
     /// Returns `#12`, or `#docs.12` if it is another agent's row.

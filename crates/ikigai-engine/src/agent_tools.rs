@@ -2,7 +2,7 @@
 
 use ikigai_core::project::{ToolFacts, ToolSpec};
 use ikigai_tools::arguments::{
-    Aliases, MILLISECONDS, ToolArguments, convert_timeout, read, schema_of, shown,
+    Aliases, MILLISECONDS, ToolArguments, convert_timeout, display_text, read, schema_of,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -174,7 +174,7 @@ impl AgentTool {
     }
 
     /// Returns the tool of this name.
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
 
@@ -230,9 +230,9 @@ impl AgentTool {
     }
 
     /// Formats a call for people, with its resolved arguments.
-    pub(crate) fn shown(self, arguments: &str) -> String {
+    pub(crate) fn display_text(self, arguments: &str) -> String {
         let resolved = self.resolve(arguments).map(|(shown, _)| shown);
-        resolved.unwrap_or_else(|| shown(arguments))
+        resolved.unwrap_or_else(|| display_text(arguments))
     }
 
     /// Returns the remark for the model about arguments without effect.

@@ -51,12 +51,12 @@ impl Came {
 impl OpenCall {
     /// Returns the call of a row, if it is one.
     pub(crate) fn of(row: &Row) -> Option<Self> {
-        called(row.at, row.created_at, &load(row).ok()?)
+        open_call(row.at, row.created_at, &load(row).ok()?)
     }
 
     /// Builds the row that closes it.
     pub(crate) fn result(&self, mut came: Came, verdict: Verdict) -> Event {
-        let tool = AgentTool::named(&self.name).filter(|_| verdict == Verdict::Ran);
+        let tool = AgentTool::from_name(&self.name).filter(|_| verdict == Verdict::Ran);
         if let Some(remark) = tool.and_then(|tool| tool.remark(&self.arguments)) {
             let gap = if came.output.ends_with('\n') {
                 ""
@@ -84,7 +84,7 @@ impl OpenCall {
     }
 }
 
-fn called(at: RowRef, created_at: Micros, loaded: &Loaded) -> Option<OpenCall> {
+fn open_call(at: RowRef, created_at: Micros, loaded: &Loaded) -> Option<OpenCall> {
     let Loaded::Message(part) = loaded else {
         return None;
     };
@@ -140,7 +140,7 @@ pub(crate) fn open_calls(agent: &Agent) -> Option<Vec<OpenCall>> {
         {
             answered_ids.push(tool_call_id);
         }
-        let call = called(
+        let call = open_call(
             entry.at(),
             entry.row.created_at,
             &Loaded::Message(part.clone()),

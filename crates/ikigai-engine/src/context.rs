@@ -11,7 +11,7 @@ use ikigai_store::{Agent, StoreError};
 
 use crate::documents::documents;
 use crate::engine::target_of;
-use crate::figures::shortened;
+use crate::figures::shorten;
 use crate::{EngineError, EngineReader, window};
 
 /// An agent whose view fills a request, with the parts of that request.
@@ -263,5 +263,5 @@ const TITLE_CHARACTERS: usize = 40;
 fn words_of(entry: &Entry) -> String {
     let typed = data::read::<UserData>(entry.row.data.as_deref()).typed;
     let text = typed.or_else(|| entry.row.content.clone());
-    shortened(&text.unwrap_or_default(), TITLE_CHARACTERS)
+    shorten(&text.unwrap_or_default(), TITLE_CHARACTERS)
 }

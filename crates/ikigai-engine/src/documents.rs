@@ -36,7 +36,8 @@ impl Document {
         let path = located.path.clone();
         let read = tokio::task::spawn_blocking(move || read_text(&located)).await;
         let read = read.unwrap_or_else(|_| Err("reading it failed".to_owned()));
-        let bytes = read.map_err(|reason| format!("{} {reason}", paths::shown(place, &path)))?;
+        let bytes =
+            read.map_err(|reason| format!("{} {reason}", paths::display_path(place, &path)))?;
         let bytes = (engine.safety.blank)(&bytes).into_owned();
         Ok(Self { path, bytes })
     }
@@ -53,7 +54,7 @@ impl Document {
         let path = paths::resolve(place, name);
         let leaves = tokio::task::spawn_blocking(move || leaves_project(&path)).await;
         if leaves.unwrap_or(true) {
-            let name = paths::shown(place, &paths::resolve(place, name));
+            let name = paths::display_path(place, &paths::resolve(place, name));
             return Err(format!("{name} is a link out of the project"));
         }
         Self::read(engine, place, name).await

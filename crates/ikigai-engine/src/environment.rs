@@ -242,7 +242,7 @@ impl Environment for System {
         {
             // Only ids depend on this: the standard library's hasher keys differ for each process
             // and each call, and the clock advances.
-            bytes = scattered(self.now());
+            bytes = scatter(self.now());
         }
         bytes
     }
@@ -271,7 +271,7 @@ impl Environment for System {
     }
 }
 
-fn scattered(now: Micros) -> [u8; 16] {
+fn scatter(now: Micros) -> [u8; 16] {
     use std::hash::{BuildHasher, RandomState};
     let half = || RandomState::new().hash_one(now.0).to_be_bytes();
     let (high, low) = (half(), half());

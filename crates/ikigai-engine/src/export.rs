@@ -42,7 +42,7 @@ impl Format {
     pub const WORDS: [&'static str; 3] = ["md", "html", "json"];
 
     /// Returns the format by its name.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "md" | "markdown" => Some(Self::Markdown),
             "html" => Some(Self::Html),
@@ -102,7 +102,7 @@ impl EngineReader {
         progress: ExportProgress<'_>,
     ) -> Result<(), ExportError> {
         let all = self.store.agents(None).await?;
-        let agents = exported(whose, &all);
+        let agents = select_agents(whose, &all);
         if format == Format::Json {
             let of = match whose {
                 Whose::All => None,
@@ -148,14 +148,14 @@ impl EngineReader {
             }
             out.flush()
         };
-        let (told, written) = tokio::join!(self.store.dump(of, sender), write);
+        let (dumped, written) = tokio::join!(self.store.dump(of, sender), write);
         written?;
-        Ok(told?)
+        Ok(dumped?)
     }
 }
 
 /// Returns the agents in the order of the tree, each with its depth.
-fn exported(whose: Whose, agents: &[AgentRecord]) -> Vec<(AgentRecord, usize)> {
+fn select_agents(whose: Whose, agents: &[AgentRecord]) -> Vec<(AgentRecord, usize)> {
     let (roots, with_children) = match whose {
         Whose::All => (roots_of(agents), true),
         Whose::Tree(root) => (vec![root], true),

@@ -134,7 +134,7 @@ pub fn since(at: Micros, now: Micros) -> String {
 }
 
 /// Returns the beginning of a text on one line.
-pub(crate) fn shortened(text: &str, most: usize) -> String {
+pub(crate) fn shorten(text: &str, most: usize) -> String {
     let words: Vec<_> = text.split_whitespace().collect();
     let line = words.join(" ");
     if line.chars().count() <= most {

@@ -165,7 +165,7 @@ impl InboxScan<'_> {
             }
             let mut text = format!("{}: {}", call.name, spell_out(&prepared.shown));
             if let Some(make) = prepared.preview.take() {
-                let given = recall::given(self.engine, agent, &prepared.needs).await?;
+                let given = recall::inputs(self.engine, agent, &prepared.needs).await?;
                 let preview = tokio::task::spawn_blocking(move || make(&given)).await;
                 // The question itself says why a preview failed.
                 if let Ok(Ok(preview)) = preview {

@@ -58,9 +58,9 @@ pub(crate) async fn last_turn(
     loop {
         let is_whole = agent.view.is_complete(agent.state.path());
         let enough = is_whole || agent.view.entries().len() >= MOST_ROWS;
-        match told_by(&agent, enough) {
+        match last_turn_of(&agent, enough) {
             LastTurn::More => {}
-            told => return Ok(told),
+            last => return Ok(last),
         }
         agent.lengthen(store, PAGE_ROWS).await?;
     }
@@ -68,7 +68,7 @@ pub(crate) async fn last_turn(
 
 /// Classifies an agent's last turn from its rows, newest first.
 /// With `enough`, there are no more rows to read.
-fn told_by(agent: &Agent, enough: bool) -> LastTurn {
+fn last_turn_of(agent: &Agent, enough: bool) -> LastTurn {
     let starts = agent.view.turn_starts(agent.state.path());
     let mut stopped: Option<Micros> = None;
     for entry in agent.view.entries().iter().rev() {

@@ -53,7 +53,7 @@ pub use cost::{Cost, CostBy, Share};
 pub use engine::{Engine, EngineReader};
 pub use environment::{CrashPoint, Environment, Platform, System};
 pub use error::EngineError;
-pub use family::{Branch, ForkWish, Forked, MergeOf};
+pub use family::{Branch, ForkRequest, Forked, MergeOf};
 pub use figures::since;
 pub use follow::{Follow, Followed};
 pub use frontend::{

@@ -227,7 +227,7 @@ async fn list_directory(place: &Place, mention: &Mention) -> Result<Attached, St
     let hidden = place.hidden.clone();
     let read = tokio::task::spawn_blocking(move || entry_names(&real, &hidden)).await;
     let read = read.unwrap_or_else(|_| Err("listing it failed".to_owned()));
-    let names = read.map_err(|reason| format!("{} {reason}", paths::shown(place, &path)))?;
+    let names = read.map_err(|reason| format!("{} {reason}", paths::display_path(place, &path)))?;
     let count = counted(names.len(), "entry");
     let mut text = names[..names.len().min(MOST_ENTRIES)].join("\n");
     if names.len() > MOST_ENTRIES {
@@ -269,7 +269,7 @@ fn is_user_message(entry: &Entry) -> bool {
 fn mention(place: &Place, word: &str) -> Option<Mention> {
     let spelled = [word, word.trim_end_matches(PUNCTUATION)];
     for typed in spelled {
-        for (path, lines) in [ranged(typed), (typed, None)] {
+        for (path, lines) in [split_range(typed), (typed, None)] {
             let found = paths::resolve(place, path);
             if !path.is_empty() && found.exists() {
                 return Some(Mention {
@@ -282,7 +282,7 @@ fn mention(place: &Place, word: &str) -> Option<Mention> {
         }
     }
     let typed = word.trim_end_matches(PUNCTUATION);
-    let (path, lines) = ranged(typed);
+    let (path, lines) = split_range(typed);
     let is_path = ["/", "./", "../", "~/"]
         .iter()
         .any(|start| path.starts_with(start));
@@ -302,7 +302,7 @@ fn mention(place: &Place, word: &str) -> Option<Mention> {
 }
 
 /// Splits off the lines behind a path's last `:`, if any: `a.rs:3`, `a.rs:3-9`.
-fn ranged(typed: &str) -> (&str, Option<(usize, usize)>) {
+fn split_range(typed: &str) -> (&str, Option<(usize, usize)>) {
     let lines = typed.rsplit_once(':').and_then(|(path, lines)| {
         let (from, to) = lines.split_once('-').unwrap_or((lines, lines));
         let (from, to) = (from.parse().ok()?, to.parse().ok()?);

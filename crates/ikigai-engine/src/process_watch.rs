@@ -68,13 +68,13 @@ impl ProcessNews {
 }
 
 impl ProcessWatch {
-    fn watched(&self) -> MutexGuard<'_, HashMap<RunId, WatchedProcess>> {
+    fn watch_wait(&self) -> MutexGuard<'_, HashMap<RunId, WatchedProcess>> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Watches a process, unless it is watched already.
     pub(crate) fn watch(self: &Arc<Self>, hub: &Arc<Hub>, job: JobRecord) {
-        let mut watched = self.watched();
+        let mut watched = self.watch_wait();
         if watched.contains_key(&job.id) {
             return;
         }
@@ -91,21 +91,21 @@ impl ProcessWatch {
 
     /// Returns true if a process is watched.
     pub(crate) fn watches(&self, job: RunId) -> bool {
-        self.watched().contains_key(&job)
+        self.watch_wait().contains_key(&job)
     }
 
     /// Ends the watch of a process whose end is about to be stored; false if none watches it.
     ///
     /// So an end is stored once, by the first who sees it.
     pub(crate) fn claim_end(&self, job: RunId) -> Option<JobRecord> {
-        let process = self.watched().remove(&job)?;
+        let process = self.watch_wait().remove(&job)?;
         process.task.abort();
         Some(process.job)
     }
 
     /// Returns the processes of an agent with news.
     pub(crate) fn news(&self, agent: AgentId) -> Vec<(JobRecord, ProcessNews)> {
-        let watched = self.watched();
+        let watched = self.watch_wait();
         let own = watched
             .values()
             .filter(|process| process.job.agent == agent);
@@ -119,7 +119,7 @@ impl ProcessWatch {
 
     /// Removes news that are stored by now.
     pub(crate) fn drop_news(&self, job: RunId) {
-        let mut watched = self.watched();
+        let mut watched = self.watch_wait();
         let Some(process) = watched.get_mut(&job) else {
             return;
         };
@@ -132,7 +132,7 @@ impl ProcessWatch {
 
     /// Ends the watch of all processes of an agent that leaves this process.
     pub(crate) fn forget(&self, agent: AgentId) {
-        self.watched().retain(|_, process| {
+        self.watch_wait().retain(|_, process| {
             let stays = process.job.agent != agent;
             if !stays {
                 process.task.abort();
@@ -143,7 +143,7 @@ impl ProcessWatch {
 
     /// Returns the number of watched processes that run.
     pub(crate) fn count(&self) -> usize {
-        let watched = self.watched();
+        let watched = self.watch_wait();
         let running = watched
             .values()
             .filter(|process| process.news.end.is_none());
@@ -152,7 +152,7 @@ impl ProcessWatch {
 
     /// Ends the watch of all processes, and returns them.
     pub(crate) fn take_all(&self) -> Vec<JobRecord> {
-        let watched = std::mem::take(&mut *self.watched());
+        let watched = std::mem::take(&mut *self.watch_wait());
         let jobs = watched.into_values().map(|process| {
             process.task.abort();
             process.job
@@ -162,7 +162,7 @@ impl ProcessWatch {
 
     /// Returns the watched processes of an agent, in order of their numbers.
     pub(crate) fn running(&self, agent: AgentId) -> Vec<JobRecord> {
-        let watched = self.watched();
+        let watched = self.watch_wait();
         let own = watched
             .values()
             .filter(|process| process.job.agent == agent);
@@ -174,13 +174,13 @@ impl ProcessWatch {
 
     /// Returns the last line of a process; none if it is not watched here.
     pub(crate) fn last_line(&self, job: RunId) -> Option<String> {
-        let watched = self.watched();
+        let watched = self.watch_wait();
         let line = &watched.get(&job)?.last_line;
         (!line.is_empty()).then(|| line.clone())
     }
 
     fn update(&self, job: RunId, change: impl FnOnce(&mut WatchedProcess)) {
-        if let Some(process) = self.watched().get_mut(&job) {
+        if let Some(process) = self.watch_wait().get_mut(&job) {
             change(process);
         }
     }

@@ -8,7 +8,7 @@ use ikigai_core::{AgentId, Direction, Kind, Micros, PageQuery, Row, RowRef, Seq,
 use ikigai_store::{Agent, AgentRecord, ReadLog, StoreError, history};
 use ikigai_tools::output::clean;
 use ikigai_tools::tool_names::{TODO, current_name};
-use ikigai_tools::{Given, Need, ReadFile, Stale};
+use ikigai_tools::{CallInputs, Need, ReadFile, Stale};
 
 use crate::figures::since;
 use crate::{EngineError, EngineReader};
@@ -27,37 +27,37 @@ const OTHERS_ROWS: usize = 256;
 const MOST_OTHERS: usize = 64;
 
 /// Finds the facts that a call needs.
-pub(crate) async fn given(
+pub(crate) async fn inputs(
     engine: &EngineReader,
     agent: &Agent,
     needs: &[Need],
-) -> Result<Given, EngineError> {
-    let mut given = Given::default();
+) -> Result<CallInputs, EngineError> {
+    let mut inputs = CallInputs::default();
     for need in needs {
         match need {
             Need::File(path) => {
-                given.file = newest_result(engine, agent, |result| hash_in(result, path)).await?;
+                inputs.file = newest_result(engine, agent, |result| hash_in(result, path)).await?;
             }
             // The turn knows them.
             Need::Background(_) | Need::Processes(_) => {}
-            Need::ReadFiles => given.read_files = read_files(agent),
-            Need::List => given.list = newest_result(engine, agent, list_in).await?,
+            Need::ReadFiles => inputs.read_files = read_files(agent),
+            Need::List => inputs.list = newest_result(engine, agent, list_in).await?,
             Need::Row(seq) => {
                 let at = RowRef::new(agent.state.agent(), Seq(*seq));
-                given.blob = match history::row_at(engine.reader(), at).await? {
+                inputs.blob = match history::row_at(engine.reader(), at).await? {
                     Some(row) => Some(whole_text(engine.reader(), &row).await?.into_bytes()),
                     None => None,
                 };
             }
             Need::Blob(hash) => {
-                given.blob = match hash.parse() {
+                inputs.blob = match hash.parse() {
                     Ok(hash) => engine.store.blob(hash).await?,
                     Err(_) => None,
                 };
             }
         }
     }
-    Ok(given)
+    Ok(inputs)
 }
 
 /// Returns the files in results that the agent's requests can hold, newest first.

@@ -136,7 +136,7 @@ impl Departure {
             .iter()
             .take(MOST_NAMED)
             .map(|(path, lines)| {
-                let name = paths::shown(&place, Path::new(path));
+                let name = paths::display_path(&place, Path::new(path));
                 match lines {
                     Some((more, less)) => format!("{name} +{more} −{less}"),
                     None => name,

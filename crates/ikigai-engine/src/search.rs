@@ -80,7 +80,7 @@ impl EngineReader {
     pub async fn search(
         &self,
         typed: &str,
-        asked: SearchOptions<'_>,
+        options: SearchOptions<'_>,
     ) -> Result<Result<SearchResults, String>, EngineError> {
         let moments = Moments {
             now: self.environment.now(),
@@ -93,26 +93,26 @@ impl EngineReader {
         let agents = self.store.agents(None).await?;
         let query = SearchQuery {
             words,
-            agents: match named(&agents, &filters) {
-                Ok(named) => within(&agents, named, asked.session),
+            agents: match agents_named(&agents, &filters) {
+                Ok(named) => within(&agents, named, options.session),
                 Err(reason) => return Ok(Err(reason)),
             },
-            directory: self.directory(&filters, asked.workdir),
+            directory: self.directory(&filters, options.workdir),
             kinds: filters.kinds,
             model: filters.model,
             before: filters.before,
             after: filters.after,
-            order: asked.order,
-            cursor: asked.cursor,
-            limit: if asked.limit == 0 {
+            order: options.order,
+            cursor: options.cursor,
+            limit: if options.limit == 0 {
                 USUAL_HITS
             } else {
-                asked.limit
+                options.limit
             },
-            line_chars: asked.line_chars,
+            line_chars: options.line_chars,
         };
         let page = self.store.search(query).await?;
-        Ok(Ok(found(page, asked.order, &agents)))
+        Ok(Ok(search_results(page, options.order, &agents)))
     }
 
     /// Returns the directory in its stored form.
@@ -159,7 +159,7 @@ fn within(
 }
 
 /// Finds agents by the filter's name or id prefix; none without a filter.
-fn named(agents: &[AgentRecord], filters: &Filters) -> Result<Option<Vec<AgentId>>, String> {
+fn agents_named(agents: &[AgentRecord], filters: &Filters) -> Result<Option<Vec<AgentId>>, String> {
     let Some(name) = filters.agent.as_deref() else {
         return Ok(None);
     };
@@ -175,7 +175,7 @@ fn named(agents: &[AgentRecord], filters: &Filters) -> Result<Option<Vec<AgentId
     Ok(Some(found))
 }
 
-fn found(page: SearchPage, asked: SortOrder, agents: &[AgentRecord]) -> SearchResults {
+fn search_results(page: SearchPage, options: SortOrder, agents: &[AgentRecord]) -> SearchResults {
     let known: HashMap<AgentId, &AgentRecord> =
         agents.iter().map(|agent| (agent.id, agent)).collect();
     let mut typed: HashMap<AgentId, String> = HashMap::new();
@@ -186,7 +186,7 @@ fn found(page: SearchPage, asked: SortOrder, agents: &[AgentRecord]) -> SearchRe
     if page.cut {
         notes.push("the search is incomplete: there may be more");
     }
-    if asked == SortOrder::Relevance && page.order == SortOrder::Newest && !page.hits.is_empty() {
+    if options == SortOrder::Relevance && page.order == SortOrder::Newest && !page.hits.is_empty() {
         notes.push("too many matches to rank: newest first");
     }
     let mut hits = Vec::new();

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ikigai_core::data::ForkData;
-use ikigai_core::environment_block::{ENVIRONMENT, NOTE, framed};
+use ikigai_core::environment_block::{ENVIRONMENT, NOTE, frame};
 use ikigai_core::fork::ForkPrompt;
 use ikigai_core::settings::Approve;
 use ikigai_core::{Event, Settings};
@@ -282,7 +282,7 @@ impl SeatFacts {
             let _ = writeln!(lines, "git status at the start:\n{}", self.status);
         }
         lines.push_str(note);
-        framed(ENVIRONMENT, &[], &lines)
+        frame(ENVIRONMENT, &[], &lines)
     }
 
     /// Returns the text before a message whose model knows these facts; none if nothing changed.
@@ -294,7 +294,7 @@ impl SeatFacts {
         changed.push_str(note);
         let is_changed = !changed.is_empty();
         is_changed.then(|| {
-            framed(
+            frame(
                 NOTE,
                 &[],
                 &format!("Changed since the last message:\n{changed}"),

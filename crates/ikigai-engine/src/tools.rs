@@ -21,12 +21,12 @@ const MOST_SHOWN_CHARS: usize = 4_000;
 /// Source of tools.
 pub trait Tools: Send + Sync {
     /// Returns the tools for this directory, in alphabetical order.
-    fn offered<'a>(&'a self, workdir: &'a Path) -> BoxFuture<'a, Vec<Arc<dyn Tool>>>;
+    fn offer<'a>(&'a self, workdir: &'a Path) -> BoxFuture<'a, Vec<Arc<dyn Tool>>>;
 }
 
 /// A fixed list of tools.
 impl Tools for Vec<Arc<dyn Tool>> {
-    fn offered<'a>(&'a self, _workdir: &'a Path) -> BoxFuture<'a, Vec<Arc<dyn Tool>>> {
+    fn offer<'a>(&'a self, _workdir: &'a Path) -> BoxFuture<'a, Vec<Arc<dyn Tool>>> {
         Box::pin(async { self.clone() })
     }
 }
@@ -93,7 +93,7 @@ impl Toolset {
     /// Returns the tool descriptions for the model.
     ///
     /// Tools whose calls would always be refused in this mode are left out.
-    pub(crate) fn offered(&self) -> Vec<ToolSpec> {
+    pub(crate) fn offer(&self) -> Vec<ToolSpec> {
         let mut specs = self.specs();
         if let Some(sandbox) = self.reading {
             specs.retain(|spec| match spec.facts.in_read_mode {
@@ -116,7 +116,7 @@ impl Toolset {
     /// Returns the agent tool of this name, if the agent has it.
     pub(crate) fn agent_tool(&self, name: &str) -> Option<AgentTool> {
         let has = self.agent_tools.iter().any(|spec| spec.name == name);
-        AgentTool::named(name).filter(|_| has)
+        AgentTool::from_name(name).filter(|_| has)
     }
 
     /// Prepares a call, or returns an error message for the model.
@@ -124,7 +124,7 @@ impl Toolset {
         let current = current_name(name);
         let found = self.tools.iter().find(|(spec, _)| spec.name == current);
         let Some((_, tool)) = found else {
-            let names: Vec<_> = self.offered().into_iter().map(|spec| spec.name).collect();
+            let names: Vec<_> = self.offer().into_iter().map(|spec| spec.name).collect();
             return Err(format!(
                 "There is no tool `{name}`. You have: {}.",
                 names.join(", ")
@@ -137,7 +137,7 @@ impl Toolset {
     /// Formats a call for people, spelled out; shortens a long one.
     pub(crate) fn shown(&self, name: &str, arguments: &str) -> Option<String> {
         let shown = match self.agent_tool(name) {
-            Some(tool) => tool.shown(arguments),
+            Some(tool) => tool.display_text(arguments),
             None => self.prepare(name, arguments).ok()?.shown,
         };
         Some(match shown.char_indices().nth(MOST_SHOWN_CHARS) {
@@ -149,7 +149,7 @@ impl Toolset {
 
 /// Returns the facts of a tool in a stored row; it may no longer exist.
 pub fn tool_facts(name: &str) -> ToolFacts {
-    let of_agents = AgentTool::named(name).map(AgentTool::facts);
+    let of_agents = AgentTool::from_name(name).map(AgentTool::facts);
     of_agents
         .or_else(|| builtin::facts(name))
         .unwrap_or_default()

@@ -74,7 +74,7 @@ pub fn looks_like_key(text: &str) -> bool {
 
 /// A verified and saved key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptKey {
+pub struct StoredKey {
     /// Display name of the provider.
     pub title: String,
     /// Number of models that it lists.
@@ -126,7 +126,7 @@ impl KeyError {
                 provider,
                 reason: format!("status {status}"),
             },
-            NoDocument::Nobody(reason) | NoDocument::Unreadable(reason) => {
+            NoDocument::Unanswered(reason) | NoDocument::Unreadable(reason) => {
                 Self::Untried { provider, reason }
             }
         }
@@ -134,7 +134,7 @@ impl KeyError {
 }
 
 /// Counts the models in a list, in the shapes of the providers; none if it is no list.
-pub(crate) fn listed(answer: &Value) -> Option<usize> {
+pub(crate) fn count_models(answer: &Value) -> Option<usize> {
     let list = answer.get("data").or_else(|| answer.get("models"))?;
     Some(list.as_array()?.len())
 }

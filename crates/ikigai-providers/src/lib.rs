@@ -31,7 +31,7 @@ pub use answer::{
     RetryPause, StopReason,
 };
 pub use demo::Demo;
-pub use keys::{KeptKey, KeyError, TypedKey, looks_like_key};
+pub use keys::{KeyError, StoredKey, TypedKey, looks_like_key};
 
 /// All models that can be chosen.
 pub trait Models: Send + Sync {
@@ -78,7 +78,7 @@ pub trait Models: Send + Sync {
         &'a self,
         provider: &'a str,
         key: &'a TypedKey,
-    ) -> BoxFuture<'a, Result<KeptKey, KeyError>> {
+    ) -> BoxFuture<'a, Result<StoredKey, KeyError>> {
         let _ = (provider, key);
         Box::pin(async { Err(KeyError::NoFile) })
     }

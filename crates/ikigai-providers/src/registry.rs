@@ -28,7 +28,7 @@ use crate::key_command::KeyCommand;
 use crate::presets::{COMPATIBLE, PRESETS, full_base, preset};
 use crate::transport::{Client, Deadlines};
 use crate::{
-    BoxFuture, Described, KeptKey, KeyError, Model, Models, NoModel, Offer, TypedKey, dialects,
+    BoxFuture, Described, KeyError, Model, Models, NoModel, Offer, StoredKey, TypedKey, dialects,
 };
 
 /// Configuration of a provider.
@@ -326,14 +326,14 @@ fn unknown_provider(name: &str) -> NoModel {
 
 impl Models for Registry {
     fn describe(&self, choice: &ModelChoice) -> Described {
-        self.described(choice)
+        self.describe(choice)
     }
 
     fn take_key<'a>(
         &'a self,
         provider: &'a str,
         key: &'a TypedKey,
-    ) -> BoxFuture<'a, Result<KeptKey, KeyError>> {
+    ) -> BoxFuture<'a, Result<StoredKey, KeyError>> {
         Box::pin(self.take_typed(provider, key))
     }
 
@@ -342,7 +342,7 @@ impl Models for Registry {
     }
 
     fn offers(&self) -> Vec<Offer> {
-        self.offered()
+        self.offer()
     }
 
     fn first_choice(&self) -> Result<ModelChoice, NoModel> {

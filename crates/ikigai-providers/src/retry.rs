@@ -17,7 +17,7 @@ pub struct Policy {
     /// Longest pause without a request of the provider.
     pub longest_pause: Duration,
     /// Longest pause that a provider may ask for.
-    pub longest_asked: Duration,
+    pub longest_delay: Duration,
 }
 
 impl Policy {
@@ -29,7 +29,7 @@ impl Policy {
         tries: 6,
         first_pause: Duration::from_millis(500),
         longest_pause: Duration::from_secs(8),
-        longest_asked: Duration::from_mins(1),
+        longest_delay: Duration::from_mins(1),
     };
 }
 
@@ -53,17 +53,17 @@ pub fn decide(
     if attempt >= policy.tries || !may_help(error) {
         return None;
     }
-    match error.retry_after.filter(|asked| !asked.is_zero()) {
-        Some(asked) => (asked <= policy.longest_asked).then_some(asked),
+    match error.retry_after.filter(|delay| !delay.is_zero()) {
+        Some(delay) => (delay <= policy.longest_delay).then_some(delay),
         None => Some(own_pause(attempt, policy, random)),
     }
 }
 
 /// Returns the pause that the provider asks for, if its length makes a failure final.
-pub fn asked_too_long(error: &ProviderError, policy: &Policy) -> Option<Duration> {
+pub fn excessive_delay(error: &ProviderError, policy: &Policy) -> Option<Duration> {
     error
         .retry_after
-        .filter(|asked| *asked > policy.longest_asked && may_help(error))
+        .filter(|delay| *delay > policy.longest_delay && may_help(error))
 }
 
 /// Returns true if the same request can succeed later.
@@ -135,7 +135,10 @@ pub struct RetryHeaders {
 ///
 /// An unreadable header counts as absent. `now` is needed for a date, unless the server sends its
 /// own clock.
-pub fn asked<'a>(header: impl Fn(&str) -> Option<&'a str>, now: SystemTime) -> RetryHeaders {
+pub fn retry_headers<'a>(
+    header: impl Fn(&str) -> Option<&'a str>,
+    now: SystemTime,
+) -> RetryHeaders {
     let milliseconds = header("retry-after-ms").and_then(|value| seconds(value, 1000.0));
     let retry_after = milliseconds.or_else(|| {
         let value = header("retry-after")?.trim();

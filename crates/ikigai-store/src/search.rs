@@ -1,6 +1,6 @@
 //! Search for rows by words: queries and results.
 
-use ikigai_core::find::{SEARCHED_BYTES, Searched, Snippet, Words, ends, searched};
+use ikigai_core::find::{SEARCHED_BYTES, Searched, Snippet, Words, ends, searchable_text};
 use ikigai_core::render::render;
 use ikigai_core::{AgentId, Kind, Micros, Row, RowRef, StoredKind};
 
@@ -102,7 +102,7 @@ impl Hit {
         };
         let Searched {
             text, blob: hash, ..
-        } = searched(row);
+        } = searchable_text(row);
         let mut snippet = Snippet::of(&text, words, chars);
         if !snippet.has_mark()
             && let Some(hash) = hash

@@ -251,11 +251,11 @@ impl<'a> UrlParts<'a> {
             None => place.rsplit_once(':').unwrap_or((place, "")),
         };
         Ok(Self {
-            user: decoded("user", user)?,
-            password: decoded("password", password)?,
-            host: decoded("host", host)?,
-            port: decoded("port", port)?,
-            database: decoded("database", database)?,
+            user: decode("user", user)?,
+            password: decode("password", password)?,
+            host: decode("host", host)?,
+            port: decode("port", port)?,
+            database: decode("database", database)?,
             parameters,
             ..Self::default()
         })
@@ -264,7 +264,7 @@ impl<'a> UrlParts<'a> {
     fn take_parameters(&mut self) -> Result<(), BadUrl> {
         for parameter in self.parameters.split('&').filter(|it| !it.is_empty()) {
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-            let value = decoded("parameters", value)?;
+            let value = decode("parameters", value)?;
             match name {
                 "host" => self.host = value,
                 "port" => self.port = value,
@@ -305,7 +305,7 @@ fn without_scheme(text: &str) -> Option<&str> {
 }
 
 /// Decodes `%41` and the like; nothing is none.
-fn decoded(part: &'static str, text: &str) -> Result<Option<String>, BadUrl> {
+fn decode(part: &'static str, text: &str) -> Result<Option<String>, BadUrl> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {

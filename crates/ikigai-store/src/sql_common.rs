@@ -4,7 +4,7 @@
 pub type Migrations = &'static [&'static str];
 
 /// Converts a number for a column; saturates, so that a larger number is never found.
-pub(crate) fn stored(number: u64) -> i64 {
+pub(crate) fn to_stored(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 

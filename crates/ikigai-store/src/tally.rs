@@ -22,13 +22,16 @@ pub struct LogTally {
 
 impl LogTally {
     /// Counts everything in a store; `heard` receives the number of rows so far.
-    pub async fn of(store: &dyn ReadLog, mut heard: impl FnMut(u64)) -> Result<Self, StoreError> {
-        let (lines, mut told) = mpsc::channel::<String>(LINES);
+    pub async fn of(
+        store: &dyn ReadLog,
+        mut progress: impl FnMut(u64),
+    ) -> Result<Self, StoreError> {
+        let (lines, mut receiver) = mpsc::channel::<String>(LINES);
         let count = async {
             let mut tally = Self::default();
-            while let Some(line) = told.recv().await {
+            while let Some(line) = receiver.recv().await {
                 tally.add(&line);
-                heard(tally.count("row"));
+                progress(tally.count("row"));
             }
             tally
         };

@@ -186,7 +186,7 @@ fn ignored_fields(names: &[String]) -> Option<String> {
 ///
 /// Values are JSON, so no value can look like another argument. Arguments that are not an object
 /// are returned as they are.
-pub fn shown(arguments: &str) -> String {
+pub fn display_text(arguments: &str) -> String {
     match serde_json::from_str(arguments) {
         Ok(value @ Value::Object(_)) => shown_value(&value),
         _ => arguments.trim().to_owned(),
@@ -224,10 +224,10 @@ fn is_word(key: &str) -> bool {
 /// Returns a text on one line without control characters, shortened to the limit.
 pub fn one_line(text: &str, most_chars: usize) -> String {
     let line = clean(text.as_bytes()).replace(['\n', '\t'], " ");
-    shortened(line.trim(), most_chars)
+    shorten(line.trim(), most_chars)
 }
 
-fn shortened(text: &str, most_chars: usize) -> String {
+fn shorten(text: &str, most_chars: usize) -> String {
     match text.char_indices().nth(most_chars) {
         None => text.to_owned(),
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -45,10 +45,10 @@ pub(crate) struct Diff {
 pub fn whole(old: &[u8], new: &[u8]) -> String {
     let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
     let (old, new) = (lines(&old), lines(&new));
-    let (same_head, went, came) = changed(&old, &new);
+    let (same_head, went, came) = count_changes(&old, &new);
     let ending = ending(&old, &new);
     if went + came <= MOST_COMPARED {
-        return written(&TextDiff::from_slices(&old, &new), ending, Cut::Nowhere).text;
+        return write_diff(&TextDiff::from_slices(&old, &new), ending, Cut::Nowhere).text;
     }
     let first = same_head + 1;
     let mut text = format!("@@ -{first},{went} +{first},{came} @@\n");
@@ -68,7 +68,7 @@ pub fn whole(old: &[u8], new: &[u8]) -> String {
 }
 
 /// Counts equal lines at the start, then removed and added ones.
-fn changed(old: &[&str], new: &[&str]) -> (usize, usize, usize) {
+fn count_changes(old: &[&str], new: &[&str]) -> (usize, usize, usize) {
     let same_head = same(old.iter(), new.iter());
     let (old_end, new_end) = (&old[same_head..], &new[same_head..]);
     let same_tail = same(old_end.iter().rev(), new_end.iter().rev());
@@ -89,7 +89,7 @@ impl Diff {
     pub(crate) fn between(old: &[u8], new: &[u8]) -> Self {
         let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
         let (old, new) = (lines(&old), lines(&new));
-        let (same_head, went, came) = changed(&old, &new);
+        let (same_head, went, came) = count_changes(&old, &new);
         if went + came > MOST_COMPARED {
             let first = same_head + 1;
             return Self {
@@ -102,7 +102,7 @@ impl Diff {
             };
         }
         let ending = ending(&old, &new);
-        written(&TextDiff::from_slices(&old, &new), ending, Cut::Short)
+        write_diff(&TextDiff::from_slices(&old, &new), ending, Cut::Short)
     }
 
     /// Formats the counts: `+3 −1`.
@@ -150,7 +150,7 @@ enum Cut {
     Nowhere,
 }
 
-fn written(diff: &TextDiff<'_, '_, str>, ending: &str, cut: Cut) -> Diff {
+fn write_diff(diff: &TextDiff<'_, '_, str>, ending: &str, cut: Cut) -> Diff {
     let mut result = Diff {
         text: String::new(),
         added: 0,

@@ -43,21 +43,21 @@ pub(crate) enum FileError {
     Changed,
     #[error("leads through a new symbolic link; check where it leads and call again")]
     Relinked,
-    #[error("cannot be {deed}: {source}")]
+    #[error("cannot be {failure}: {source}")]
     Io {
-        deed: &'static str,
+        failure: &'static str,
         source: io::Error,
     },
 }
 
 impl FileError {
     /// Converts an error of the system; `deed` completes "cannot be …".
-    pub(crate) fn of(deed: &'static str) -> impl Fn(io::Error) -> Self {
+    pub(crate) fn of(failure: &'static str) -> impl Fn(io::Error) -> Self {
         move |source| match source.kind() {
             ErrorKind::NotFound => Self::Missing,
             ErrorKind::IsADirectory => Self::NotAFile(DIRECTORY),
             _ if source.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => Self::Relinked,
-            _ => Self::Io { deed, source },
+            _ => Self::Io { failure, source },
         }
     }
 }

@@ -117,7 +117,7 @@ impl Prepared {
 ///
 /// An error is the output of a call that will fail. It may read files, so call it on a blocking
 /// thread.
-pub type Preview = Arc<dyn Fn(&Given) -> Result<String, Box<Output>> + Send + Sync>;
+pub type Preview = Arc<dyn Fn(&CallInputs) -> Result<String, Box<Output>> + Send + Sync>;
 
 /// Fact from the log that a call needs before it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,7 +149,7 @@ pub struct ReadFile {
 
 /// Answers to [`Need`]s.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Given {
+pub struct CallInputs {
     /// Hash of the file in hexadecimal; none if the agent has not touched it.
     pub file: Option<String>,
     /// Last result of the `todo` tool; none if there is none.
@@ -183,7 +183,7 @@ pub struct CallContext {
     /// its partial result and [`CallEnding::Stopped`].
     pub stop: CancellationToken,
     /// Facts from the log.
-    pub given: Given,
+    pub inputs: CallInputs,
     /// Receives progress for front ends: the newest line of output.
     pub progress: Arc<dyn Fn(&str) + Send + Sync>,
     /// Receives whole lines of output for front ends, cleaned of control characters.

@@ -73,14 +73,14 @@ pub(crate) fn check(place: &Place, located: &Located) -> Result<(), String> {
     if trace(place, &located.path)? == *located {
         return Ok(());
     }
-    let name = shown(place, &located.path);
+    let name = display_path(place, &located.path);
     Err(format!(
         "`{name}` became a symbolic link; check where it leads and call again"
     ))
 }
 
 /// Formats a path for users, models and patterns: relative if in the working directory.
-pub fn shown(place: &Place, path: &Path) -> String {
+pub fn display_path(place: &Place, path: &Path) -> String {
     match path.strip_prefix(&place.workdir) {
         Ok(inside) if inside.as_os_str().is_empty() => ".".to_owned(),
         Ok(inside) => inside.to_string_lossy().into_owned(),
@@ -115,19 +115,19 @@ fn is_process(real: &Path) -> bool {
 }
 
 fn trace(place: &Place, path: &Path) -> Result<Located, String> {
-    let name = shown(place, path);
+    let name = display_path(place, path);
     let real = follow(path).ok_or_else(|| format!("`{name}` is a loop of symbolic links"))?;
     if Hidden::of(place).covers(&real) {
         return Err(format!(
             "`{name}` is off limits for tools: it holds keys or data of ikigai"
         ));
     }
-    let path = spelled(place, &real);
+    let path = spell_path(place, &real);
     Ok(Located { path, real })
 }
 
 /// Writes a path without links below the working directory, if it is there.
-fn spelled(place: &Place, real: &Path) -> PathBuf {
+fn spell_path(place: &Place, real: &Path) -> PathBuf {
     let workdir = follow(&place.workdir).unwrap_or_else(|| place.workdir.clone());
     match real.strip_prefix(&workdir) {
         Ok(inside) if inside.as_os_str().is_empty() => place.workdir.clone(),

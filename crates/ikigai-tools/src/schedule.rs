@@ -51,15 +51,15 @@ impl Touches {
 
     /// Returns true if the two calls must not run at the same time.
     pub fn conflicts_with(&self, other: &Self) -> bool {
-        self.writes.meets(&other.reads)
-            || self.writes.meets(&other.writes)
-            || self.reads.meets(&other.writes)
+        self.writes.overlaps(&other.reads)
+            || self.writes.overlaps(&other.writes)
+            || self.reads.overlaps(&other.writes)
     }
 }
 
 impl Paths {
     /// Returns true if both sets may have a common file.
-    fn meets(&self, other: &Self) -> bool {
+    fn overlaps(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::None, _) | (_, Self::None) => false,
             (Self::All, _) | (_, Self::All) => true,

@@ -114,7 +114,7 @@ impl Toolbox {
         };
         // Most users have no external tools, and need no thread to search for them.
         let found = if search.has_directories() {
-            let mut cache = self.remembered().await;
+            let mut cache = self.load_cache().await;
             let found = external::look(search, &mut cache).await;
             if found.has_news {
                 self.remember(cache).await;
@@ -147,7 +147,7 @@ impl Toolbox {
         Allowed::new(self.places.allowed.clone()).allow(tools)
     }
 
-    async fn remembered(&self) -> Cache {
+    async fn load_cache(&self) -> Cache {
         let kept = self
             .cache
             .lock()

@@ -53,7 +53,7 @@ pub struct CompletedText {
 impl Completion {
     /// Updates the list after a change of the text or the candidates.
     /// Opens it if there are candidates at the cursor, unless the user closed it for this word.
-    pub fn edited(&mut self, text: &str, cursor: usize) {
+    pub fn follow_edit(&mut self, text: &str, cursor: usize) {
         let Some(wanted) = wanted(text, cursor) else {
             self.open = None;
             self.closed = None;
@@ -70,10 +70,10 @@ impl Completion {
     }
 
     /// Updates the list after a cursor move: it stays open only within its word.
-    pub fn moved(&mut self, text: &str, cursor: usize) {
+    pub fn follow_cursor(&mut self, text: &str, cursor: usize) {
         let word = self.open.as_ref().map(|open| open.wanted.from);
         if word.is_some() && wanted(text, cursor).map(|wanted| wanted.from) == word {
-            self.edited(text, cursor);
+            self.follow_edit(text, cursor);
         } else {
             self.open = None;
         }
@@ -82,7 +82,7 @@ impl Completion {
     /// Opens the list on request; returns false if there are no candidates.
     pub fn ask(&mut self, text: &str, cursor: usize) -> bool {
         self.closed = None;
-        self.edited(text, cursor);
+        self.follow_edit(text, cursor);
         self.is_open()
     }
 
@@ -112,10 +112,14 @@ impl Completion {
     }
 
     /// Takes the entries of a directory: names, each with a directory flag.
-    /// Call [`Completion::edited`] after it.
+    /// Call [`Completion::follow_edit`] after it.
     ///
     /// Omits names that cannot be typed as one word.
-    pub fn listed(&mut self, directory: &str, files: impl IntoIterator<Item = (String, bool)>) {
+    pub fn set_listing(
+        &mut self,
+        directory: &str,
+        files: impl IntoIterator<Item = (String, bool)>,
+    ) {
         let files = files.into_iter().take(MOST_FILES);
         let typable = |name: &str| !name.contains(|c: char| c.is_whitespace() || c.is_control());
         let mut paths: Vec<Candidate> = files
@@ -156,7 +160,7 @@ impl Completion {
     }
 
     /// Takes the selected entry. A directory opens the list of its files; otherwise the list closes
-    /// until the next word. Call [`Completion::edited`] after changing the input.
+    /// until the next word. Call [`Completion::follow_edit`] after changing the input.
     pub fn take(&mut self, text: &str, cursor: usize) -> Option<CompletedText> {
         let open = self.open.take()?;
         let entry = open.list.into_marked()?;

@@ -86,7 +86,7 @@ impl DraftFiles {
     pub fn save_draft(&mut self, agent: AgentId, text: &str) -> io::Result<()> {
         let path = self.path(&agent.to_string(), DRAFT);
         if text.is_empty() {
-            return removed(fs::remove_file(path));
+            return ignore_missing(fs::remove_file(path));
         }
         self.take_lock()?;
         replace(&path, text.as_bytes(), Sync::No)
@@ -108,7 +108,7 @@ impl DraftFiles {
 
     /// Removes a message that is stored or back in the input.
     pub fn drop_pending(&self, id: MailId) -> io::Result<()> {
-        removed(fs::remove_file(self.path(&id_name(id), PENDING)))
+        ignore_missing(fs::remove_file(self.path(&id_name(id), PENDING)))
     }
 
     /// Takes over the drafts of an agent from dead processes, joined by time.
@@ -134,7 +134,7 @@ impl DraftFiles {
         let text = texts.join("\n");
         self.save_draft(agent, &text)?;
         for (_, _, path) in &found {
-            removed(fs::remove_file(path))?;
+            ignore_missing(fs::remove_file(path))?;
         }
         Ok(Some(SavedDraft { text, at }))
     }
@@ -196,7 +196,7 @@ impl DraftFiles {
                     left.push((entry.path(), (*name).to_owned()));
                 }
                 [instance, LOCK] if self.is_dead(instance) && is_stale(&entry.path()) => {
-                    removed(fs::remove_file(entry.path()))?;
+                    ignore_missing(fs::remove_file(entry.path()))?;
                 }
                 _ => {}
             }
@@ -240,7 +240,7 @@ fn replace(path: &Path, bytes: &[u8], sync: Sync) -> io::Result<()> {
     replaced
 }
 
-fn removed(result: io::Result<()>) -> io::Result<()> {
+fn ignore_missing(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         result => result,

@@ -74,7 +74,7 @@ pub enum KeyCode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MouseEvent {
     /// The action.
-    pub deed: MouseAction,
+    pub action: MouseAction,
     /// Column, from 0.
     pub column: u16,
     /// Row, from 0.

@@ -72,7 +72,7 @@ impl ChoiceList {
     /// Selects the entry that another list has selected, in the same row. Returns true if present.
     pub fn mark_as(&mut self, other: &Self) -> bool {
         self.first = other.first;
-        let is_there = other.marked().is_some_and(|text| self.mark_text(text));
+        let is_there = other.selected().is_some_and(|text| self.mark_text(text));
         if !is_there {
             self.first = 0;
         }
@@ -90,7 +90,7 @@ impl ChoiceList {
     }
 
     /// Returns the text of the selected entry.
-    pub fn marked(&self) -> Option<&str> {
+    pub fn selected(&self) -> Option<&str> {
         self.entries
             .get(self.marked)
             .map(|entry| entry.text.as_str())

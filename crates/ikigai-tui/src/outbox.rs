@@ -73,7 +73,7 @@ enum EntryState {
 enum SaveState {
     Not,
     /// Requested; not answered yet.
-    Asked,
+    Requested,
     OnDisk,
     InMemory,
 }
@@ -122,7 +122,7 @@ impl Outbox {
     }
 
     /// Records that the agent has a line.
-    pub fn delivered(&mut self, id: MailId) {
+    pub fn mark_delivered(&mut self, id: MailId) {
         if let Some(entry) = self.get_mut(id)
             && entry.state == EntryState::Delivering
         {
@@ -197,12 +197,12 @@ impl Outbox {
     }
 
     /// Removes a line that is stored, or whose command ran.
-    pub fn received(&mut self, id: MailId) -> Option<OutboxEntry> {
+    pub fn mark_received(&mut self, id: MailId) -> Option<OutboxEntry> {
         self.remove(id, SubmissionState::Received)
     }
 
     /// Removes a line that was not stored and goes back to the input.
-    pub fn returned(&mut self, id: MailId, reason: &str) -> Option<OutboxEntry> {
+    pub fn mark_returned(&mut self, id: MailId, reason: &str) -> Option<OutboxEntry> {
         self.remove(id, SubmissionState::Returned(reason.to_owned()))
     }
 
@@ -230,7 +230,7 @@ impl Outbox {
     }
 
     /// Records a failure of the store, so that the message waits.
-    pub fn unstored(&mut self, id: MailId, reason: &str, now: Instant) {
+    pub fn mark_unstored(&mut self, id: MailId, reason: &str, now: Instant) {
         if let Some(entry) = self.get_mut(id) {
             entry.state = EntryState::Waiting {
                 reason: reason.to_owned(),
@@ -241,7 +241,7 @@ impl Outbox {
     }
 
     /// Records if the file of a message was written.
-    pub fn saved(&mut self, id: MailId, on_disk: bool) {
+    pub fn mark_saved(&mut self, id: MailId, on_disk: bool) {
         if let Some(entry) = self.get_mut(id) {
             entry.saved = if on_disk {
                 SaveState::OnDisk
@@ -257,7 +257,7 @@ impl Outbox {
             entry.agent == agent && matches!(entry.state, EntryState::Waiting { .. })
         };
         let id = self.entries.iter().rev().find(waits)?.submission.id;
-        self.returned(id, "moved back to the input")
+        self.mark_returned(id, "moved back to the input")
     }
 
     /// Returns the lines handed to an agent, for callers that know it is gone.
@@ -336,7 +336,7 @@ impl Outbox {
         for entry in &mut self.entries {
             let is_due = entry.reason().is_some() || now >= entry.since + SAVED_AFTER;
             if entry.saved == SaveState::Not && is_due {
-                entry.saved = SaveState::Asked;
+                entry.saved = SaveState::Requested;
                 if !looks_like_key(entry.submission.line()) {
                     self.actions.push(OutboxAction::Save(entry.pending()));
                 }

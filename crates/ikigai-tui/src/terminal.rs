@@ -194,6 +194,6 @@ impl Terminal {
 impl Drop for Terminal {
     fn drop(&mut self) {
         self.hide();
-        panic::tell();
+        panic::print_message();
     }
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::AgentsOrder;
 use crate::context::ProgramContext;
-use crate::output::{local_time, print, print_exact, print_json, tell};
+use crate::output::{local_time, print, print_exact, print_json, print_stderr};
 
 /// Shortest interval between two updates of the tree.
 const EVERY: Duration = Duration::from_millis(250);
@@ -48,7 +48,7 @@ async fn watch(engine: &Engine, order: &AgentsOrder) -> Result<()> {
 async fn show(engine: &Engine, order: &AgentsOrder) -> Result<()> {
     let tree = engine.tree().await?;
     if tree.is_empty() {
-        tell("No agents yet. Try: ikigai run \"hello\"");
+        print_stderr("No agents yet. Try: ikigai run \"hello\"");
     }
     if order.json {
         let mut lines = tree.iter().map(json_of);

@@ -30,7 +30,7 @@ pub(crate) fn hand_over(store: &StoreLocation, no_sandbox: bool, agents: &[Agent
     if no_sandbox {
         command.arg("--no-sandbox");
     }
-    store.tell(&mut command);
+    store.pass_to(&mut command);
     command.args(["--agent", &first.to_string()]);
     for agent in agents {
         command.args(["--take-over", &agent.to_string()]);

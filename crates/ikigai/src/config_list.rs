@@ -51,7 +51,7 @@ pub(crate) fn config(db: Option<String>, order: &ConfigOrder) -> Result<ExitCode
                 text,
                 "{} = {}  # {}",
                 bare(&setting.name),
-                written(value),
+                format_value(value),
                 setting.from
             ),
             None => writeln!(
@@ -200,7 +200,7 @@ impl Sources {
             key,
             section: section.join("."),
             name: (*name).to_owned(),
-            value: value.map(|value| hidden(path, value)),
+            value: value.map(|value| hide_secrets(path, value)),
             from,
         }
     }
@@ -221,8 +221,8 @@ impl Sources {
                 "NO_COLOR".to_owned(),
             );
         }
-        let yours = found(&self.user, path).cloned();
-        let theirs = found(&self.project, path).cloned();
+        let yours = lookup(&self.user, path).cloned();
+        let theirs = lookup(&self.project, path).cloned();
         let theirs = theirs.filter(|_| key.is_open());
         match (key.project, yours, theirs) {
             (Project::Adds, Some(Value::Array(yours)), Some(Value::Array(theirs))) => {
@@ -293,7 +293,7 @@ fn usual(key: &Key) -> (Option<Value>, String) {
     }
 }
 
-fn found<'a>(table: &'a Table, path: &[&str]) -> Option<&'a Value> {
+fn lookup<'a>(table: &'a Table, path: &[&str]) -> Option<&'a Value> {
     let (first, rest) = path.split_first()?;
     let mut value = table.get(*first)?;
     for part in rest {
@@ -303,7 +303,7 @@ fn found<'a>(table: &'a Table, path: &[&str]) -> Option<&'a Value> {
 }
 
 /// Replaces the secrets in a value.
-fn hidden(path: &[&str], value: Value) -> Value {
+fn hide_secrets(path: &[&str], value: Value) -> Value {
     match value {
         Value::Table(table) => {
             let entries = table.into_iter().map(|(name, value)| {
@@ -311,14 +311,14 @@ fn hidden(path: &[&str], value: Value) -> Value {
                 let value = if path.contains(&"headers") {
                     Value::String(SECRET.to_owned())
                 } else {
-                    hidden(path, value)
+                    hide_secrets(path, value)
                 };
                 (name, value)
             });
             Value::Table(entries.collect())
         }
         Value::Array(values) => {
-            let values = values.into_iter().map(|value| hidden(path, value));
+            let values = values.into_iter().map(|value| hide_secrets(path, value));
             Value::Array(values.collect())
         }
         Value::String(text) if looks_like_key(&text) => Value::String(SECRET.to_owned()),
@@ -362,18 +362,18 @@ fn bare(name: &str) -> String {
 }
 
 /// Formats a value for a file.
-fn written(value: &Value) -> String {
+fn format_value(value: &Value) -> String {
     match value {
         // TOML escapes strings like JSON.
         Value::String(text) => json!(text).to_string(),
         Value::Array(values) => {
-            let values: Vec<_> = values.iter().map(written).collect();
+            let values: Vec<_> = values.iter().map(format_value).collect();
             format!("[{}]", values.join(", "))
         }
         Value::Table(table) => {
             let entries = table.iter();
             let entries =
-                entries.map(|(name, value)| format!("{} = {}", bare(name), written(value)));
+                entries.map(|(name, value)| format!("{} = {}", bare(name), format_value(value)));
             format!("{{ {} }}", entries.collect::<Vec<_>>().join(", "))
         }
         Value::Integer(number) => number.to_string(),

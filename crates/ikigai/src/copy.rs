@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 
 use crate::arguments::{CopyOrder, exit};
 use crate::context::this_process;
-use crate::output::{print, tell};
+use crate::output::{print, print_stderr};
 use crate::runtime::runtime;
 use crate::store::{AnyStore, StoreUse};
 use crate::store_location::{self, StoreLocation};
@@ -22,7 +22,7 @@ use crate::store_location::{self, StoreLocation};
 const LINES: usize = 256;
 
 /// Rows between two progress reports.
-const TELL_EVERY: u64 = 1000;
+const PROGRESS_ROWS: u64 = 1000;
 
 pub(crate) fn copy(order: &CopyOrder) -> Result<ExitCode> {
     let (from, to) = (
@@ -30,12 +30,12 @@ pub(crate) fn copy(order: &CopyOrder) -> Result<ExitCode> {
         store_location::parse(&order.to)?,
     );
     if from.to_string() == to.to_string() {
-        tell("error: --from and --to are the same database\nhint: choose another --to");
+        print_stderr("error: --from and --to are the same database\nhint: choose another --to");
         return Ok(exit::USAGE.into());
     }
     // Opening a missing store would create it.
     if from.file().is_some_and(|path| !path.exists()) {
-        tell(&format!("error: no database at {from}"));
+        print_stderr(&format!("error: no database at {from}"));
         return Ok(exit::STORE.into());
     }
     let source = AnyStore::open(&from, this_process(), StoreUse::Reading)?;
@@ -62,8 +62,8 @@ pub(crate) fn copy(order: &CopyOrder) -> Result<ExitCode> {
     }
     match refused {
         RestoreError::NotEmpty => {
-            tell(&format!("error: {to} is not empty"));
-            tell("hint: nothing was changed; choose an empty or new database");
+            print_stderr(&format!("error: {to} is not empty"));
+            print_stderr("hint: nothing was changed; choose an empty or new database");
             Ok(exit::STORE.into())
         }
         RestoreError::Store(error) => Err(error.into()),
@@ -108,7 +108,7 @@ fn carry_over(source: &AnyStore, target: &AnyStore) -> Result<Result<LogTally, R
         return Ok(Err(refused));
     }
     let mut progress = Progress::new("compared", all);
-    let there = runtime.block_on(LogTally::of(&*to, |rows| progress.tell(rows)))?;
+    let there = runtime.block_on(LogTally::of(&*to, |rows| progress.report(rows)))?;
     progress.end();
     if there != pipe.tally {
         anyhow::bail!(
@@ -124,8 +124,8 @@ fn carry_over(source: &AnyStore, target: &AnyStore) -> Result<Result<LogTally, R
 struct Progress {
     what: &'static str,
     all: u64,
-    told: u64,
-    tells: bool,
+    reported: u64,
+    is_shown: bool,
 }
 
 impl Progress {
@@ -133,22 +133,23 @@ impl Progress {
         Self {
             what,
             all,
-            told: 0,
-            tells: io::stderr().is_terminal(),
+            reported: 0,
+            is_shown: io::stderr().is_terminal(),
         }
     }
 
-    fn tell(&mut self, rows: u64) {
-        let is_due = rows >= self.told + TELL_EVERY || rows == self.all && rows != self.told;
-        if self.tells && is_due {
-            self.told = rows;
+    fn report(&mut self, rows: u64) {
+        let is_due =
+            rows >= self.reported + PROGRESS_ROWS || rows == self.all && rows != self.reported;
+        if self.is_shown && is_due {
+            self.reported = rows;
             let Self { what, all, .. } = self;
             let _ = write!(io::stderr(), "\r{rows} of {all} events {what}\x1b[K");
         }
     }
 
     fn end(&self) {
-        if self.tells {
+        if self.is_shown {
             let _ = write!(io::stderr(), "\r\x1b[K");
         }
     }
@@ -170,7 +171,7 @@ impl BufRead for Pipe {
             self.line = self.lines.blocking_recv().unwrap_or_default();
             if !self.line.is_empty() {
                 self.tally.add(&self.line);
-                self.progress.tell(self.tally.count("row"));
+                self.progress.report(self.tally.count("row"));
             }
         }
         Ok(self.line.as_bytes().get(self.read..).unwrap_or_default())

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::{CostKey, CostOrder};
 use crate::context::ProgramContext;
-use crate::output::{print, print_json, tell, visible};
+use crate::output::{print, print_json, print_stderr, visible};
 
 pub(crate) fn cost(db: Option<String>, order: &CostOrder) -> Result<ExitCode> {
     let program = ProgramContext::open_reading(db)?;
@@ -35,7 +35,7 @@ pub(crate) fn cost(db: Option<String>, order: &CostOrder) -> Result<ExitCode> {
 
 fn print_agents(costs: &[Cost], as_json: bool) -> Result<()> {
     if costs.is_empty() {
-        tell("No agents yet. Try: ikigai run \"hello\"");
+        print_stderr("No agents yet. Try: ikigai run \"hello\"");
     }
     let top = costs.iter().map(|cost| cost.depth).min().unwrap_or(0);
     for cost in costs {

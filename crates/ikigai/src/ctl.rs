@@ -8,14 +8,14 @@ use ikigai_tui::protocol::{ApprovalWord, ControlAnswer, ControlOutput, ControlRe
 
 use crate::arguments::{CtlOrder, CtlVerb, exit};
 use crate::control::{ControlClient, check, directory, instances, socket_of};
-use crate::output::{print, print_json, tell, visible};
+use crate::output::{print, print_json, print_stderr, visible};
 use crate::runtime::runtime;
 
 pub(crate) fn ctl(order: &CtlOrder) -> Result<ExitCode> {
     let socket = match socket(order)? {
         Ok(socket) => socket,
         Err(reason) => {
-            tell(&format!("error: {reason}"));
+            print_stderr(&format!("error: {reason}"));
             return Ok(exit::AGENT.into());
         }
     };
@@ -108,7 +108,7 @@ fn request(verb: &CtlVerb) -> ControlRequest {
 fn show(verb: &CtlVerb, line: &str, answer: ControlAnswer) -> Result<ExitCode> {
     match (verb, answer) {
         (_, ControlAnswer::Error { error }) => {
-            tell(&format!("error: {}", visible(&error)));
+            print_stderr(&format!("error: {}", visible(&error)));
             Ok(exit::FAILED.into())
         }
         (

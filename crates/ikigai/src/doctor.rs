@@ -155,7 +155,7 @@ fn check_sandbox(config: &Config) -> Result<Finding> {
 /// Lists usable and broken tools.
 fn check_tools(store: &StoreLocation, config: &Config) -> Result<Vec<Finding>> {
     let work = config.work();
-    let hidden = tools::hidden(store, &work);
+    let hidden = tools::hidden_paths(store, &work);
     let all = tools::all(&registry(config)?, &work, hidden.into());
     let here = Here::find()?;
     let found = runtime()?.block_on(all.0.look(Path::new(&here.workdir)));

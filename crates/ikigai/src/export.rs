@@ -14,11 +14,11 @@ use ikigai_store::portable::{RestoreError, RestoreMode};
 use crate::arguments::{ExportOrder, ImportOrder, exit};
 use crate::context::ProgramContext;
 use crate::legacy_import;
-use crate::output::{print, print_exact, tell, visible};
+use crate::output::{print, print_exact, print_stderr, visible};
 use crate::progress_reader::ProgressReader;
 
 /// Rows between two progress reports.
-const TELL_EVERY: u64 = 1000;
+const PROGRESS_ROWS: u64 = 1000;
 
 pub(crate) fn export(db: Option<String>, order: &ExportOrder) -> Result<ExitCode> {
     let program = ProgramContext::open_reading(db)?;
@@ -26,7 +26,7 @@ pub(crate) fn export(db: Option<String>, order: &ExportOrder) -> Result<ExitCode
         Whose::All
     } else {
         let Some(agent) = program.find(order.agent.as_deref())? else {
-            tell(
+            print_stderr(
                 "error: no agent in this directory yet\nhint: start one with `ikigai run \"hello\"`",
             );
             return Ok(exit::AGENT.into());
@@ -37,7 +37,7 @@ pub(crate) fn export(db: Option<String>, order: &ExportOrder) -> Result<ExitCode
             Whose::Agent(agent.id)
         }
     };
-    let format = Format::named(&order.format).unwrap_or(Format::Markdown);
+    let format = Format::from_name(&order.format).unwrap_or(Format::Markdown);
     let mut out: Box<dyn Write + Send> = match &order.output {
         Some(path) => Box::new(BufWriter::new(
             // Readable only by its owner, like the store.
@@ -51,9 +51,9 @@ pub(crate) fn export(db: Option<String>, order: &ExportOrder) -> Result<ExitCode
         None if io::stdout().is_terminal() => Box::new(CleanLines::default()),
         None => Box::new(BufWriter::new(io::stdout())),
     };
-    let tells = io::stderr().is_terminal() && !io::stdout().is_terminal();
+    let shows_progress = io::stderr().is_terminal() && !io::stdout().is_terminal();
     let mut tell_progress = |done: u64, all: u64| {
-        if tells && (done.is_multiple_of(TELL_EVERY) || done == all) {
+        if shows_progress && (done.is_multiple_of(PROGRESS_ROWS) || done == all) {
             let _ = write!(io::stderr(), "\r{done} of {all} events\x1b[K");
         }
     };
@@ -61,7 +61,7 @@ pub(crate) fn export(db: Option<String>, order: &ExportOrder) -> Result<ExitCode
         .engine
         .export(whose, format, &mut *out, &mut tell_progress);
     let exported = program.block_on(exported);
-    if tells {
+    if shows_progress {
         let _ = writeln!(io::stderr());
     }
     match exported {
@@ -76,16 +76,16 @@ pub(crate) fn import(db: Option<String>, order: &ImportOrder) -> Result<ExitCode
     if let Some(url) = &order.from {
         return legacy_import::import(&program, url);
     }
-    let told = io::stderr().is_terminal().then(io::stderr);
+    let reported = io::stderr().is_terminal().then(io::stderr);
     let restored = match order.file.as_deref() {
         None | Some("-") => {
-            let lines = ProgressReader::new(io::stdin().lock(), None, told);
+            let lines = ProgressReader::new(io::stdin().lock(), None, reported);
             program.store.restore(lines, RestoreMode::Merge)
         }
         Some(path) => {
             let file = File::open(path).with_context(|| format!("cannot read `{path}`"))?;
             let all = file.metadata().ok().map(|about| about.len());
-            let lines = ProgressReader::new(BufReader::new(file), all, told);
+            let lines = ProgressReader::new(BufReader::new(file), all, reported);
             program.store.restore(lines, RestoreMode::Merge)
         }
     };
@@ -100,8 +100,8 @@ pub(crate) fn import(db: Option<String>, order: &ImportOrder) -> Result<ExitCode
         }
         Err(RestoreError::Store(error)) => Err(error.into()),
         Err(error) => {
-            tell(&format!("error: {}", visible(&error.to_string())));
-            tell(
+            print_stderr(&format!("error: {}", visible(&error.to_string())));
+            print_stderr(
                 "hint: nothing was imported; the file must come from `ikigai export --format json`",
             );
             Ok(exit::FAILED.into())

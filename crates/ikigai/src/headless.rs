@@ -96,7 +96,10 @@ async fn go(stage: &mut ControlledScreen, mut signals: Signals, mode: RunMode) {
                 TerminalAction::EditSummary(agent, draft) => {
                     let reason = "cannot open an editor: no terminal".to_owned();
                     let store = AgentJob::StoreSummary(draft, Err(reason));
-                    stage.driver.engine.tell(agent, UserRequest::Do(store));
+                    stage
+                        .driver
+                        .engine
+                        .send_request(agent, UserRequest::Do(store));
                 }
                 TerminalAction::Run { command, .. } => {
                     let app = &mut stage.driver.app;
@@ -119,8 +122,8 @@ async fn go(stage: &mut ControlledScreen, mut signals: Signals, mode: RunMode) {
             return;
         }
         tokio::select! {
-            told = signals.next() => {
-                if matches!(told, SignalEvent::Interrupt | SignalEvent::Terminate | SignalEvent::HangUp) {
+            signal = signals.next() => {
+                if matches!(signal, SignalEvent::Interrupt | SignalEvent::Terminate | SignalEvent::HangUp) {
                     return;
                 }
             }

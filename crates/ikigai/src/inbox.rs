@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 use crate::arguments::InboxOrder;
 use crate::context::ProgramContext;
-use crate::output::{local_time, print, print_json, tell};
+use crate::output::{local_time, print, print_json, print_stderr};
 
 pub(crate) fn inbox(db: Option<String>, order: &InboxOrder) -> Result<ExitCode> {
     let program = ProgramContext::open_reading(db)?;
     let entries = program.block_on(read_inbox(&program.engine))?;
     if entries.is_empty() {
-        tell("Nothing waits for you");
+        print_stderr("Nothing waits for you");
     }
     for entry in &entries {
         if order.json {

@@ -11,7 +11,7 @@ use crate::context::ProgramContext;
 use crate::output::print;
 
 /// Rows from which on progress is shown; fewer are indexed in a moment.
-const WORTH_TELLING: u64 = 20_000;
+const LEAST_PROGRESS_ROWS: u64 = 20_000;
 
 /// Updates the search index; shows progress on a terminal if it takes long.
 pub(crate) async fn catch_up(store: &dyn ReadLog) -> Result<()> {
@@ -19,14 +19,14 @@ pub(crate) async fn catch_up(store: &dyn ReadLog) -> Result<()> {
     loop {
         let left = store.index_chunk().await?;
         all = all.max(left);
-        let tells = all >= WORTH_TELLING && io::stderr().is_terminal();
+        let shows_progress = all >= LEAST_PROGRESS_ROWS && io::stderr().is_terminal();
         if left == 0 {
-            if tells {
+            if shows_progress {
                 let _ = write!(io::stderr(), "\r\x1b[K");
             }
             return Ok(());
         }
-        if tells {
+        if shows_progress {
             let done = (all - left) * 100 / all;
             let _ = write!(io::stderr(), "\rIndexing … {done} %\x1b[K");
         }

@@ -16,11 +16,11 @@ use ikigai_store::postgres::Url;
 use ikigai_store::{Status, StoreError};
 
 use crate::context::ProgramContext;
-use crate::output::{print, tell, visible};
+use crate::output::{print, print_stderr, visible};
 use crate::store_location::Here;
 
 /// Lines between two progress reports.
-const TELL_EVERY: u64 = 1000;
+const PROGRESS_ROWS: u64 = 1000;
 
 /// Imports all agents of a database, or none.
 pub(crate) fn import(program: &ProgramContext, url: &str) -> Result<ExitCode> {
@@ -28,18 +28,18 @@ pub(crate) fn import(program: &ProgramContext, url: &str) -> Result<ExitCode> {
     let known = |choice: &ModelChoice| known(program, choice);
     let home = home(program, &known)?;
     let (reader, writer) = io::pipe().context("cannot create a pipe")?;
-    let (told, restored) = thread::scope(|scope| {
+    let (reported, restored) = thread::scope(|scope| {
         let telling = scope.spawn(|| tell_into(writer, url, &home));
         let restored = restore(program, reader);
         (telling.join(), restored)
     });
-    let told = told.map_err(|_| anyhow!("cannot read the older database"))?;
-    match (told, restored) {
+    let reported = reported.map_err(|_| anyhow!("cannot read the older database"))?;
+    match (reported, restored) {
         // The error of the reading side explains why the import ended.
-        (Err(error), _) if !matches!(error, LegacyError::Unheard) => Err(explained(error)),
+        (Err(error), _) if !matches!(error, LegacyError::Unheard) => Err(explain(error)),
         (_, Err(RestoreError::Store(error))) => Err(error.into()),
         (_, Err(error)) => Err(anyhow!("{error}\nhint: nothing was imported")),
-        (Err(error), Ok(_)) => Err(explained(error)),
+        (Err(error), Ok(_)) => Err(explain(error)),
         (Ok(report), Ok(restored)) => {
             sum_up(&restored, &report)?;
             Ok(ExitCode::SUCCESS)
@@ -99,16 +99,16 @@ fn known(program: &ProgramContext, choice: &ModelChoice) -> Option<ModelChoice> 
 
 fn tell_into(writer: PipeWriter, url: Url, home: &Home<'_>) -> Result<ImportReport, LegacyError> {
     let mut writer = io::BufWriter::new(writer);
-    let tells = io::stderr().is_terminal();
+    let shows_progress = io::stderr().is_terminal();
     let mut lines: u64 = 0;
     let report = legacy::read(url, home, &mut |line| {
         lines += 1;
-        if tells && lines.is_multiple_of(TELL_EVERY) {
+        if shows_progress && lines.is_multiple_of(PROGRESS_ROWS) {
             let _ = write!(io::stderr(), "\r{lines} events\x1b[K");
         }
         writer.write_all(line.as_bytes()).is_ok()
     });
-    if tells && lines >= TELL_EVERY {
+    if shows_progress && lines >= PROGRESS_ROWS {
         let _ = writeln!(io::stderr());
     }
     let report = report?;
@@ -116,7 +116,7 @@ fn tell_into(writer: PipeWriter, url: Url, home: &Home<'_>) -> Result<ImportRepo
     Ok(report)
 }
 
-fn explained(error: LegacyError) -> anyhow::Error {
+fn explain(error: LegacyError) -> anyhow::Error {
     match error {
         LegacyError::Store(error) => error.into(),
         LegacyError::None(_) => anyhow!(
@@ -138,10 +138,10 @@ fn sum_up(restored: &Restored, report: &ImportReport) -> Result<()> {
         counted(report.mail, "message")
     ))?;
     for remark in &report.remarks {
-        tell(&format!("⚠ {}", visible(remark)));
+        print_stderr(&format!("⚠ {}", visible(remark)));
     }
     if report.more > 0 {
-        tell(&format!("⚠ and {} more like these", report.more));
+        print_stderr(&format!("⚠ and {} more like these", report.more));
     }
     Ok(())
 }

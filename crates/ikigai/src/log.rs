@@ -13,7 +13,7 @@ use ikigai_store::Agent;
 
 use crate::arguments::{LogOrder, exit};
 use crate::context::ProgramContext;
-use crate::output::{json_of, local_time, print, print_json, tell};
+use crate::output::{json_of, local_time, print, print_json, print_stderr};
 
 /// Rows read at a time.
 const PAGE_ROWS: usize = 256;
@@ -30,7 +30,9 @@ pub(crate) fn log(db: Option<String>, order: &LogOrder) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let Some(agent) = agent else {
-        tell("error: no agent in this directory yet\nhint: start one with `ikigai run \"hello\"`");
+        print_stderr(
+            "error: no agent in this directory yet\nhint: start one with `ikigai run \"hello\"`",
+        );
         return Ok(exit::AGENT.into());
     };
     program.block_on(async {
@@ -50,7 +52,7 @@ pub(crate) fn log(db: Option<String>, order: &LogOrder) -> Result<ExitCode> {
 
 async fn print_request(program: &ProgramContext, agent: AgentId, order: &LogOrder) -> Result<()> {
     let engine = &program.engine;
-    let asked = match &order.at {
+    let past = match &order.at {
         None => engine.pending_request(agent).await?,
         Some(name) => {
             engine
@@ -59,13 +61,13 @@ async fn print_request(program: &ProgramContext, agent: AgentId, order: &LogOrde
         }
     };
     let dialect = order.dialect.as_deref();
-    let dialect = dialect.and_then(|name| program.registry.dialect(name, &asked.choice));
+    let dialect = dialect.and_then(|name| program.registry.dialect(name, &past.choice));
     let text = match dialect {
-        None => serde_json::to_string_pretty(&asked.request)?,
+        None => serde_json::to_string_pretty(&past.request)?,
         Some(dialect) => {
-            let conversation = asked.agent.to_string();
+            let conversation = past.agent.to_string();
             let registry = &program.registry;
-            let body = registry.spelled(&asked.choice, &asked.request, &conversation, dialect);
+            let body = registry.preview(&past.choice, &past.request, &conversation, dialect);
             serde_json::to_string_pretty(&body)?
         }
     };
@@ -205,7 +207,7 @@ impl<'a> Printer<'a> {
             let rows = self.engine.reader().page(query).await?;
             let Some(last) = rows.last() else {
                 let missing = RowRef::new(span.agent, from);
-                tell(&format!("warning: event {missing} is missing"));
+                print_stderr(&format!("warning: event {missing} is missing"));
                 return Ok(());
             };
             from = last.at.seq.next();
@@ -229,7 +231,10 @@ impl<'a> Printer<'a> {
             (Ok(_), None) => render(row),
             (Err(error), _) | (Ok(_), Some(error)) => warning(row, &error),
         };
-        let text = self.called.told(self.engine, self.own, &shown).await?;
+        let text = self
+            .called
+            .plain_text(self.engine, self.own, &shown)
+            .await?;
         if text.is_empty() {
             return Ok(());
         }
@@ -245,6 +250,6 @@ impl<'a> Printer<'a> {
 }
 
 fn warning(row: &Row, error: &LoadError) -> Shown {
-    tell(&format!("warning: cannot read event {}: {error}", row.at));
+    print_stderr(&format!("warning: cannot read event {}: {error}", row.at));
     Shown::warning(row, error)
 }

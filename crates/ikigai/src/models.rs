@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::ModelsOrder;
 use crate::context::{configuration, registry};
-use crate::output::{print, print_json, tell, visible};
+use crate::output::{print, print_json, print_stderr, visible};
 use crate::runtime::runtime;
 
 pub(crate) fn models(order: &ModelsOrder) -> Result<ExitCode> {
@@ -22,7 +22,7 @@ pub(crate) fn models(order: &ModelsOrder) -> Result<ExitCode> {
     let wanted = |spec: &&ModelSpec| spec.id.contains(word) || spec.provider.contains(word);
     let models: Vec<_> = catalogue.models().iter().filter(wanted).collect();
     if models.is_empty() {
-        tell("No model matches. Models outside this list work as PROVIDER:NAME");
+        print_stderr("No model matches. Models outside this list work as PROVIDER:NAME");
     }
     let mut keys = BTreeMap::new();
     for spec in &models {
@@ -40,7 +40,7 @@ pub(crate) fn models(order: &ModelsOrder) -> Result<ExitCode> {
         offer_local_servers()?;
     }
     if !order.json && !models.is_empty() {
-        tell(
+        print_stderr(
             "● available (key found) · $ per million tokens, in/out · demo is built in and needs no key",
         );
     }
@@ -57,7 +57,7 @@ fn offer_local_servers() -> Result<()> {
             .iter()
             .map(|model| format!("{name}:{model}"))
             .collect();
-        tell(&visible(&format!(
+        print_stderr(&visible(&format!(
             "{} is running here: {}",
             found.preset.title,
             models.join(" ")

@@ -41,7 +41,7 @@ pub(crate) fn is_reader_gone(error: &io::Error) -> bool {
 }
 
 /// Prints a message to standard error; nothing in it can control a terminal.
-pub(crate) fn tell(text: &str) {
+pub(crate) fn print_stderr(text: &str) {
     // If standard error is gone too, the failure cannot be reported.
     let _ = writeln!(io::stderr().lock(), "{}", clean(text));
 }
@@ -51,7 +51,7 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if error.downcast_ref().is_some_and(is_reader_gone) {
         return exit::READER_GONE.into();
     }
-    tell(&visible(&message(error)));
+    print_stderr(&visible(&message(error)));
     if error.is::<NothingToContinue>() {
         return exit::AGENT.into();
     }
@@ -59,22 +59,22 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     let store = error.downcast_ref::<StoreError>();
     let store = store.or_else(|| engine.and_then(EngineError::store_failure));
     if let Some(store) = store {
-        tell(&format!("hint: {}", store.advice()));
+        print_stderr(&format!("hint: {}", store.advice()));
         return exit::STORE.into();
     }
     match engine {
         Some(EngineError::Commit(CommitError::Held { .. })) => {
-            tell("hint: wait until it is done, or start another agent with --new");
+            print_stderr("hint: wait until it is done, or start another agent with --new");
             exit::AGENT.into()
         }
         Some(
             EngineError::NoSuchAgent(_) | EngineError::Ambiguous { .. } | EngineError::Dead(_),
         ) => {
-            tell("hint: `ikigai agents` lists them");
+            print_stderr("hint: `ikigai agents` lists them");
             exit::AGENT.into()
         }
         Some(EngineError::NoModel(missing)) => {
-            tell(&format!("hint: {}", visible(&missing.advice)));
+            print_stderr(&format!("hint: {}", visible(&missing.advice)));
             exit::FAILED.into()
         }
         Some(EngineError::EmptyMessage | EngineError::LongMessage { .. }) => exit::USAGE.into(),

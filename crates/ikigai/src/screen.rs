@@ -151,7 +151,7 @@ pub(crate) async fn whom(
     let choice = choice.map(|name| program.registry.choose(name));
     let model = choice.transpose().map_err(EngineError::from)?;
     let approve = approve_mode(order.approve.as_deref());
-    let whom = named(program, order).await?;
+    let whom = named_agent(program, order).await?;
     if model.is_some() || approve.is_some() {
         let agent = match whom {
             FirstAgent::Agent(agent) => Some(agent),
@@ -174,7 +174,7 @@ pub(crate) async fn whom(
     Ok((FirstAgent::Agent(row.agent), Some(row)))
 }
 
-async fn named(program: &ProgramContext, order: &ScreenOrder) -> Result<FirstAgent> {
+async fn named_agent(program: &ProgramContext, order: &ScreenOrder) -> Result<FirstAgent> {
     let Here { session, workdir } = Here::find()?;
     let last = LastAgent::of(&program.place, &session);
     if let Some(name) = &order.agent {
@@ -230,7 +230,7 @@ fn theme(config: &Config) -> Result<Theme> {
     let Some(name) = &config.theme else {
         return Ok(Theme::default());
     };
-    Theme::named(name).with_context(|| {
+    Theme::from_name(name).with_context(|| {
         format!("unknown theme `{name}`\nhint: use terminal, dark, light, daltonized or mono")
     })
 }

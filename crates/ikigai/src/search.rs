@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 use crate::arguments::{SearchOrder, exit};
 use crate::context::ProgramContext;
 use crate::index;
-use crate::output::{local_time, print_exact, print_json, tell, visible};
+use crate::output::{local_time, print_exact, print_json, print_stderr, visible};
 use crate::store_location::Here;
 
 pub(crate) fn search(db: Option<String>, order: &SearchOrder) -> Result<ExitCode> {
     let program = ProgramContext::open_reading(db)?;
     let here = Here::find()?;
-    let asked = SearchOptions {
+    let options = SearchOptions {
         limit: order.limit,
         order: if order.best {
             SortOrder::Relevance
@@ -35,12 +35,12 @@ pub(crate) fn search(db: Option<String>, order: &SearchOrder) -> Result<ExitCode
     let found = program.block_on(async {
         // A store that cannot be written is searched as far as it is indexed.
         let _ = index::catch_up(program.engine.reader()).await;
-        program.engine.search(&typed, asked).await
+        program.engine.search(&typed, options).await
     })?;
     let found = match found {
         Ok(found) => found,
         Err(reason) => {
-            tell(&format!("error: {}", visible(&reason)));
+            print_stderr(&format!("error: {}", visible(&reason)));
             return Ok(exit::USAGE.into());
         }
     };
@@ -61,7 +61,7 @@ fn show(found: &SearchResults, as_json: bool) -> Result<()> {
         }
         let hit = &named.hit;
         let (name, time) = (named.reference(None), local_time(hit.created_at));
-        let line = marked(&hit.snippet, is_bold);
+        let line = mark_matches(&hit.snippet, is_bold);
         print_exact(&format!(
             "{} {time} {}\n  {line}\n",
             clean_line(&name),
@@ -69,24 +69,24 @@ fn show(found: &SearchResults, as_json: bool) -> Result<()> {
         ))?;
     }
     if found.hits.is_empty() && !as_json {
-        tell("No results");
+        print_stderr("No results");
     }
     for note in &found.notes {
-        tell(&format!("warning: {note}"));
+        print_stderr(&format!("warning: {note}"));
     }
     if let Some(first) = found.hits.first()
         && is_bold
     {
         let name = visible(&first.reference(None));
-        tell(&format!("hint: open it with `ikigai --at '{name}'`"));
+        print_stderr(&format!("hint: open it with `ikigai --at '{name}'`"));
     }
     if let Some(next) = found.next {
-        tell(&format!("More results: --from {}", next.0));
+        print_stderr(&format!("More results: --from {}", next.0));
     }
     Ok(())
 }
 
-fn marked(snippet: &Snippet, is_bold: bool) -> String {
+fn mark_matches(snippet: &Snippet, is_bold: bool) -> String {
     if !is_bold {
         return visible(&snippet.text);
     }

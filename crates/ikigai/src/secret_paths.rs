@@ -289,7 +289,7 @@ pub(crate) fn secret_paths(
 mod tests {
     use super::*;
 
-    fn listed(variables: &[(&str, &str)]) -> Vec<PathBuf> {
+    fn list(variables: &[(&str, &str)]) -> Vec<PathBuf> {
         secret_paths(
             Some(Path::new("/home/me")),
             Some(Path::new("/home/me/project")),
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn credentials_of_common_tools_are_listed() {
-        let paths = listed(&[]);
+        let paths = list(&[]);
 
         for path in [
             ".docker",
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn variables_lead_to_more_of_them() {
-        let paths = listed(&[
+        let paths = list(&[
             ("CARGO_HOME", "/opt/cargo"),
             ("KUBECONFIG", "/k/one:/k/two:"),
             ("DOCKER_CONFIG", "docker"),
@@ -362,7 +362,7 @@ mod tests {
 
     #[test]
     fn a_variable_cannot_hide_the_work_itself() {
-        let paths = listed(&[
+        let paths = list(&[
             ("GNUPGHOME", "/home/me"),
             ("DOCKER_CONFIG", "."),
             ("CODEX_HOME", "/"),

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::arguments::{SqlOrder, exit};
 use crate::context::ProgramContext;
-use crate::output::{print, print_json, tell, visible};
+use crate::output::{print, print_json, print_stderr, visible};
 
 /// Widest column of a table.
 const MOST_WIDTH: usize = 60;
@@ -24,13 +24,13 @@ pub(crate) fn sql(db: Option<String>, order: &SqlOrder) -> Result<ExitCode> {
     let table = match program.store.query(&order.statement, limits) {
         Ok(table) => table,
         Err(error @ QueryError::TimedOut(_)) => {
-            tell(&format!("error: {error}"));
-            tell("hint: narrow the query, or raise --timeout");
+            print_stderr(&format!("error: {error}"));
+            print_stderr("hint: narrow the query, or raise --timeout");
             return Ok(exit::FAILED.into());
         }
         Err(error) => {
-            tell(&format!("error: {}", visible(&error.to_string())));
-            tell("hint: queries are read-only; docs/schema.md lists the tables");
+            print_stderr(&format!("error: {}", visible(&error.to_string())));
+            print_stderr("hint: queries are read-only; docs/schema.md lists the tables");
             return Ok(exit::USAGE.into());
         }
     };
@@ -42,7 +42,7 @@ pub(crate) fn sql(db: Option<String>, order: &SqlOrder) -> Result<ExitCode> {
         print(&drawn(&table))?;
     }
     if table.cut {
-        tell(&format!(
+        print_stderr(&format!(
             "Showing the first {} rows; use --limit for more",
             table.rows.len()
         ));
@@ -83,7 +83,7 @@ fn drawn(table: &QueryTable) -> String {
     let body: Vec<Vec<String>> = table
         .rows
         .iter()
-        .map(|row| row.iter().map(shown).collect())
+        .map(|row| row.iter().map(cell_text).collect())
         .collect();
     let width = |column: usize| {
         let cells = body.iter().chain([&head]).filter_map(|row| row.get(column));
@@ -107,7 +107,7 @@ fn line(cells: &[String], widths: &[usize]) -> String {
     format!("{}\n", cells.join("  ").trim_end())
 }
 
-fn shown(cell: &QueryValue) -> String {
+fn cell_text(cell: &QueryValue) -> String {
     match cell {
         QueryValue::Nothing => String::new(),
         QueryValue::Integer(number) => number.to_string(),

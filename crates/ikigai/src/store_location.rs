@@ -47,7 +47,7 @@ impl StoreLocation {
     /// Passes the location to a child process.
     ///
     /// An address with a password goes into a variable, because all users can see arguments.
-    pub(crate) fn tell(&self, command: &mut std::process::Command) {
+    pub(crate) fn pass_to(&self, command: &mut std::process::Command) {
         match self {
             Self::File(path) => command.arg("--db").arg(path),
             Self::Server { given, .. } => command.env(VARIABLE, given.expose_secret()),

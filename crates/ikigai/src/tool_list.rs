@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::arguments::ToolsOrder;
 use crate::context::{configuration, registry};
-use crate::output::{print, print_json, tell};
+use crate::output::{print, print_json, print_stderr};
 use crate::runtime::runtime;
 use crate::store_location::Here;
 use crate::tools;
@@ -20,13 +20,13 @@ pub(crate) fn tools(db: Option<String>, order: &ToolsOrder) -> Result<ExitCode> 
     let here = Here::find()?;
     let workdir = Path::new(&here.workdir);
     let work = config.work();
-    let hidden = tools::hidden(&store, &work);
+    let hidden = tools::hidden_paths(&store, &work);
     let all = tools::all(&registry(&config)?, &work, hidden.into());
     if order.allow {
         let directory = Path::new(&here.session).join(".ikigai").join("tools");
         let allowed = all.0.allow(&directory);
         allowed.with_context(|| format!("cannot allow `{}`", directory.display()))?;
-        tell(&format!("allowed: tools in {}", directory.display()));
+        print_stderr(&format!("allowed: tools in {}", directory.display()));
     }
     let found = runtime()?.block_on(all.0.look(workdir));
     for tool in &found.tools {
@@ -40,7 +40,7 @@ pub(crate) fn tools(db: Option<String>, order: &ToolsOrder) -> Result<ExitCode> 
     }
     for broken in &found.broken {
         let line = format!("⚠ {}: {}", broken.path.display(), broken.reason);
-        tell(&line);
+        print_stderr(&line);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -34,7 +34,7 @@ const SEARCH_KEY: &str = "BRAVE_API_KEY";
 pub(crate) struct AllTools(pub(crate) Toolbox);
 
 impl Tools for AllTools {
-    fn offered<'a>(&'a self, workdir: &'a Path) -> BoxFuture<'a, Vec<Arc<dyn Tool>>> {
+    fn offer<'a>(&'a self, workdir: &'a Path) -> BoxFuture<'a, Vec<Arc<dyn Tool>>> {
         Box::pin(self.0.tools(workdir))
     }
 }
@@ -86,7 +86,7 @@ pub(crate) fn safety(store: &StoreLocation, registry: &Arc<Registry>, work: &Wor
         }
     });
     Safety {
-        hidden: hidden(store, work).into(),
+        hidden: hidden_paths(store, work).into(),
         sandbox: work.sandbox.is_enabled().then_some(probe),
         network: work.sandbox.has_network(),
         hosts: work.sandbox.hosts().into(),
@@ -112,7 +112,7 @@ fn writable(work: &Work) -> Vec<PathBuf> {
 }
 
 /// Returns the paths that no tool may read or write.
-pub(crate) fn hidden(store: &StoreLocation, work: &Work) -> Vec<PathBuf> {
+pub(crate) fn hidden_paths(store: &StoreLocation, work: &Work) -> Vec<PathBuf> {
     let home = env::home_dir().filter(|home| home.is_absolute());
     let also = work.sandbox.hidden(home.as_deref());
     let workdir = env::current_dir().ok();

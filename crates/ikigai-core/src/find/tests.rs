@@ -1,6 +1,6 @@
 //! Tests of word splitting, comparison and snippets.
 
-use super::{Searched, Snippet, Words, ends, searched, tokens};
+use super::{Searched, Snippet, Words, ends, searchable_text, tokens};
 use crate::data::{BlobRef, CommandData, MarkData, ToolCallData, ToolResultData};
 use crate::event::{Event, Row};
 use crate::ids::{AgentId, Micros, RowRef, Seq};
@@ -45,7 +45,7 @@ fn what_is_parted_is_split_at_spaces_as_words_are() {
         "か\u{301}き 々",
         "plain words",
     ] {
-        let by_spaces = super::parted(text);
+        let by_spaces = super::split_words(text);
         let by_spaces = by_spaces.split_whitespace().flat_map(words);
         assert_eq!(by_spaces.collect::<Vec<_>>(), words(text), "{text}");
     }
@@ -161,9 +161,12 @@ fn a_tool_result_is_searched_by_its_output_or_its_blob() {
         bytes: Some(9),
     };
 
-    assert_eq!(searched(&result(None)).text, "bash\nthe needle\n12 lines");
     assert_eq!(
-        searched(&result(Some(blob))),
+        searchable_text(&result(None)).text,
+        "bash\nthe needle\n12 lines"
+    );
+    assert_eq!(
+        searchable_text(&result(Some(blob))),
         Searched {
             text: "bash\n12 lines".to_owned(),
             blob: Some("abc".to_owned()),
@@ -194,9 +197,9 @@ fn calls_commands_and_marks_are_searched_by_what_a_person_sees() {
         label: Some("here".to_owned()),
     }));
 
-    assert_eq!(searched(&call).text, "bash\necho über\n\n7");
-    assert_eq!(searched(&command).text, "/name x\ndone");
-    assert_eq!(searched(&mark).text, "here");
+    assert_eq!(searchable_text(&call).text, "bash\necho über\n\n7");
+    assert_eq!(searchable_text(&command).text, "/name x\ndone");
+    assert_eq!(searchable_text(&mark).text, "here");
 }
 
 #[test]

@@ -92,7 +92,7 @@ pub(crate) fn fixed_parts(state: &AgentState, target: &Target) -> Vec<(Fixed, u6
         Fixed::System,
         estimate_tokens(state.system().unwrap_or_default()),
     );
-    let pins = pinned(state, target).map(|(path, text)| {
+    let pins = pins_in_request(state, target).map(|(path, text)| {
         (
             Fixed::Pin(path.to_owned()),
             estimate_tokens(path) + estimate_tokens(text) + TOKENS_PER_BLOCK,
@@ -141,7 +141,7 @@ pub(crate) fn fixed_tokens(state: &AgentState, target: &Target) -> u64 {
 }
 
 /// Returns the pinned documents that can be read, in pin order.
-pub(crate) fn pinned<'a>(
+pub(crate) fn pins_in_request<'a>(
     state: &'a AgentState,
     target: &'a Target,
 ) -> impl Iterator<Item = (&'a str, &'a str)> {

@@ -212,7 +212,7 @@ pub(super) fn is_elided(output: &str, row: &str) -> bool {
 /// Keeps first and last lines of an output, with a note naming the row.
 ///
 /// None if that saves less than half.
-pub(super) fn elided(output: &str, lines: &Elide, row: &str) -> Option<String> {
+pub(super) fn elide(output: &str, lines: &Elide, row: &str) -> Option<String> {
     let (head, tail) = (lines.head.unwrap_or(0), lines.tail.unwrap_or(0));
     let all: Vec<&str> = output.lines().collect();
     let head = usize::try_from(head).unwrap_or(usize::MAX).min(all.len());

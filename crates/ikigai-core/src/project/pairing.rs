@@ -9,7 +9,7 @@ use crate::load::{Loaded, Part};
 use crate::message::{Block, BlockItem, Message, Payload, Role};
 use crate::project::Target;
 use crate::project::budget::{TOKENS_PER_BLOCK, estimate_tokens};
-use crate::project::context_rows::{elided, row_name};
+use crate::project::context_rows::{elide, row_name};
 use crate::state::AgentState;
 use crate::view::{Entry, View};
 
@@ -264,7 +264,7 @@ impl<'a> Pairing<'a> {
             } else {
                 let lines = self.elided.get(&at);
                 let name = row_name(at, self.state.agent());
-                let short = lines.and_then(|lines| elided(content, lines, &name));
+                let short = lines.and_then(|lines| elide(content, lines, &name));
                 short.unwrap_or_else(|| content.clone())
             };
             self.results.insert(*call, (at, content, *is_error));

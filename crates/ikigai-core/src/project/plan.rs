@@ -7,7 +7,7 @@ use crate::ids::RowRef;
 use crate::message::Message;
 use crate::project::Target;
 use crate::project::budget::{Budget, TOKENS_PER_BLOCK, estimate_tokens, fixed_tokens};
-use crate::project::context_rows::{ContextRows, elided, own_message, row_name};
+use crate::project::context_rows::{ContextRows, elide, own_message, row_name};
 use crate::project::window::{Window, context_rows};
 use crate::state::AgentState;
 use crate::view::{Entry, View, turn_starts};
@@ -189,7 +189,7 @@ impl Outputs {
         let measure = |(row, content): (RowRef, &str)| {
             let name = row_name(row, state.agent());
             let tokens = estimate_tokens(content);
-            let short = elided(content, &LINES, &name).map(|text| estimate_tokens(&text));
+            let short = elide(content, &LINES, &name).map(|text| estimate_tokens(&text));
             let gain = short.map_or(0, |short| tokens.saturating_sub(short));
             WindowOutput { row, gain, tokens }
         };

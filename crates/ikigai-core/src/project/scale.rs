@@ -201,7 +201,7 @@ impl Reports {
             let tokens: u64 = part.message.blocks.iter().map(block_tokens).sum();
             self.estimated = self.estimated.saturating_add(tokens);
         }
-        let Some(counted) = reported(entry, target, self.response) else {
+        let Some(counted) = reported_tokens(entry, target, self.response) else {
             return;
         };
         let report = Report {
@@ -233,7 +233,7 @@ impl Reports {
 /// Returns the target model's count for this response's request, if the row has it.
 ///
 /// The request of a summary has a number that no response has.
-fn reported(entry: &Entry, target: &Target, response: Option<u64>) -> Option<u64> {
+fn reported_tokens(entry: &Entry, target: &Target, response: Option<u64>) -> Option<u64> {
     if entry.kind() != Some(Kind::Usage) {
         return None;
     }

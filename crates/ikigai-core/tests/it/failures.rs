@@ -139,7 +139,7 @@ fn conversation(agent: AgentId) -> Vec<(Event, Shown)> {
             Event::user("why?"),
             Shown::User {
                 text: word("why?"),
-                told: None,
+                sent: None,
                 said: Said::Typed,
             },
         ),

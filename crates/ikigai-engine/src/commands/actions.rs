@@ -10,10 +10,10 @@ use ikigai_store::{AgentRecord, BoxFuture};
 use tokio::time::{Instant, sleep_until};
 
 use super::compact::NOTHING;
-use super::fork::{no_room, told};
+use super::fork::{fork_line, no_room};
 use super::reply::Then;
 use super::{Reply, Trouble};
-use crate::family::{ForkWish, Wait};
+use crate::family::{ForkRequest, Wait};
 use crate::figures::tokens;
 use crate::frontend::{FrontEnd, MergePreview, Next, UiEvent};
 use crate::ledger::CommitPlan;
@@ -23,7 +23,7 @@ use crate::{AgentJob, EngineError, Worker};
 /// Action of a command on agents or summaries.
 pub(crate) enum CommandAction {
     /// Creates children; `true` shows the last one.
-    Fork(Vec<ForkWish>, bool),
+    Fork(Vec<ForkRequest>, bool),
     /// Kills an agent and its descendants.
     Kill(AgentRecord),
     /// Resumes the stopped turns of other agents; `true` also resumes this one's.
@@ -50,7 +50,7 @@ impl CommandAction {
         front: &'a mut FrontEnd<'_>,
     ) -> BoxFuture<'a, Result<Reply, Trouble>> {
         match self {
-            Self::Fork(wishes, go) => Box::pin(fork(worker, wishes, go, front)),
+            Self::Fork(requests, go) => Box::pin(fork(worker, requests, go, front)),
             Self::Kill(target) => Box::pin(kill(worker, target, front)),
             Self::Resume(others, own) => Box::pin(resume(worker, others, own)),
             Self::Wake(to) => Box::pin(async move {
@@ -70,23 +70,23 @@ impl CommandAction {
 
 async fn fork(
     worker: &mut Worker,
-    wishes: Vec<ForkWish>,
+    requests: Vec<ForkRequest>,
     go: bool,
     front: &mut FrontEnd<'_>,
 ) -> Result<Reply, Trouble> {
     let mut output = String::new();
     let mut last = None;
-    for wish in wishes {
-        let (forked, rows) = match worker.family().fork(&wish, |_| Vec::new(), None).await {
+    for request in requests {
+        let (forked, rows) = match worker.family().fork(&request, |_| Vec::new(), None).await {
             Ok(forked) => forked,
             Err(error) => return Err(no_room(error, &output)),
         };
-        front.told(rows);
-        output.push_str(&told(&forked.name, &wish));
-        if wish.prompt.is_some() {
+        front.emit_rows(rows);
+        output.push_str(&fork_line(&forked.name, &request));
+        if request.prompt.is_some() {
             worker.family().start_child(forked.id).await?;
         }
-        last = Some((forked.id, wish.prompt.is_none()));
+        last = Some((forked.id, request.prompt.is_none()));
     }
     let reply = Reply::says(output.trim_end());
     Ok(match last {
@@ -107,7 +107,7 @@ async fn kill(
         .await
     {
         Ok((rows, killed)) => {
-            front.told(rows);
+            front.emit_rows(rows);
             let below = killed.len() - 1;
             let with = match below {
                 0 => String::new(),
@@ -170,15 +170,15 @@ async fn watch_agents(
     let mut changes = engine.hub.changes(&engine.store);
     loop {
         changes.mark_unchanged();
-        let watched = worker.family().watched(&wait).await?;
+        let watched = worker.family().watch_wait(&wait).await?;
         if !watched.some_work || Instant::now() >= until {
             return Ok(Reply::says(watched.report));
         }
         tokio::select! {
             biased;
-            request = front.next() => if let Some(stop) = worker.heed(request, front).await? {
-                let told = format!("{}\nStopped waiting; the agents keep running", watched.report);
-                return Err(Trouble::Stopped(stop, told));
+            request = front.next() => if let Some(stop) = worker.handle(request, front).await? {
+                let fork_line = format!("{}\nStopped waiting; the agents keep running", watched.report);
+                return Err(Trouble::Stopped(stop, fork_line));
             },
             _ = changes.changed() => {}
             () = sleep_until(until) => {}
@@ -207,8 +207,8 @@ fn outcome(written: Written) -> Result<Reply, Trouble> {
             Trouble::refused(format!("no summary: {reason} · conversation unchanged"))
         }
         Written::Stopped(stop) => {
-            let told = "interrupted · conversation unchanged";
-            Err(Trouble::Stopped(stop, told.to_owned()))
+            let fork_line = "interrupted · conversation unchanged";
+            Err(Trouble::Stopped(stop, fork_line.to_owned()))
         }
     }
 }
@@ -236,7 +236,7 @@ async fn edit_summary(
         }
     };
     let size = draft.scale.counted(estimate_tokens(&draft.text));
-    front.tell(UiEvent::Next(Next::EditSummary(Box::new(draft))));
+    front.emit(UiEvent::Next(Next::EditSummary(Box::new(draft))));
     Ok(Reply::says(format!(
         "{} tokens, in your editor",
         tokens(size)
@@ -265,6 +265,6 @@ pub(crate) async fn store_merge(
     let output = Some(preview.line());
     let events = vec![preview.event(text), Event::Command { output, data }];
     let rows = worker.commit(CommitPlan::events(events)).await?;
-    front.told(rows);
+    front.emit_rows(rows);
     Ok(())
 }

@@ -109,7 +109,7 @@ pub(super) const MAIL: SlashCommand = SlashCommand {
 };
 
 /// Finds the agent that a user names.
-pub(super) async fn named(engine: &EngineReader, name: &str) -> Result<AgentRecord, Trouble> {
+pub(super) async fn find_agent(engine: &EngineReader, name: &str) -> Result<AgentRecord, Trouble> {
     match engine.find(name).await {
         Ok(agent) => Ok(agent),
         Err(error @ (EngineError::NoSuchAgent(_) | EngineError::Ambiguous { .. })) => {
@@ -130,7 +130,7 @@ async fn switch(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Tr
                 None => return Trouble::refused("no parent: this is a root agent"),
             }
         }
-        Some(name) => named(ctx.engine(), name).await?.id,
+        Some(name) => find_agent(ctx.engine(), name).await?.id,
     };
     Ok(Reply::default().then(Then::Front(Next::Switch(target))))
 }
@@ -139,7 +139,7 @@ async fn send(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trou
     let Some(name) = typed.words.first() else {
         return Trouble::refused("usage: /send AGENT TEXT");
     };
-    let to = named(ctx.engine(), name).await?;
+    let to = find_agent(ctx.engine(), name).await?;
     let text = typed.text.as_deref().unwrap_or_default();
     if let Err(error) = check_mail(&to, text) {
         return Trouble::refused(error.to_string());
@@ -169,7 +169,7 @@ async fn wait(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trou
         if of.is_empty() && is_number {
             given = given.or(Some(word));
         } else {
-            of.push(named(ctx.engine(), word).await?);
+            of.push(find_agent(ctx.engine(), word).await?);
         }
     }
     if let Some(given) = given {
@@ -211,7 +211,7 @@ async fn working_children(ctx: &CommandContext<'_>) -> Result<Vec<AgentRecord>, 
 
 async fn kill(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let target = match typed.one("kill")? {
-        Some(name) => named(ctx.engine(), name).await?,
+        Some(name) => find_agent(ctx.engine(), name).await?,
         None => match ctx.engine().store.agent(ctx.id()).await? {
             Some(agent) => agent,
             None => return Trouble::refused("agent not found in the store"),
@@ -222,7 +222,7 @@ async fn kill(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trou
 
 async fn reap(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let dead = if let Some(name) = typed.one("reap")? {
-        vec![named(ctx.engine(), name).await?]
+        vec![find_agent(ctx.engine(), name).await?]
     } else {
         let mut agents = ctx.engine().agents().await?;
         agents.retain(|agent| agent.status == Status::Dead);
@@ -234,7 +234,7 @@ async fn reap(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trou
     if dead.is_empty() {
         return Trouble::refused("no ended agents");
     }
-    let mut reply = Reply::says(reaped(ctx, &dead).await?);
+    let mut reply = Reply::says(report_reaped(ctx, &dead).await?);
     reply.effects = dead
         .iter()
         .map(|agent| {
@@ -248,7 +248,10 @@ async fn reap(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trou
 }
 
 /// Reports reaped agents, by the directories of their sessions.
-async fn reaped(ctx: &CommandContext<'_>, dead: &[AgentRecord]) -> Result<String, EngineError> {
+async fn report_reaped(
+    ctx: &CommandContext<'_>,
+    dead: &[AgentRecord],
+) -> Result<String, EngineError> {
     let sessions = ctx.engine().sessions().await?;
     let mut lines = Vec::new();
     for session in &sessions {
@@ -284,7 +287,7 @@ async fn mail(ctx: &mut CommandContext<'_>) -> Result<Reply, Trouble> {
         let by = mail
             .shown_by
             .map_or_else(String::new, |row| format!(" #{}", row.seq));
-        let text = shortened(&mail.text);
+        let text = shorten(&mail.text);
         let _ = writeln!(output, "{:<10}{by} from {sender}: {text}", mail.state);
     }
     Ok(Reply::says(if output.is_empty() {
@@ -295,7 +298,7 @@ async fn mail(ctx: &mut CommandContext<'_>) -> Result<Reply, Trouble> {
 }
 
 /// Returns the beginning of a text, on one line.
-pub(super) fn shortened(text: &str) -> String {
+pub(super) fn shorten(text: &str) -> String {
     ikigai_tools::arguments::one_line(text, SHOWN_CHARS)
 }
 

@@ -81,7 +81,7 @@ async fn pin(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Troub
     let document = Document::read(ctx.engine(), &place, text).await?;
     let mut pins = ctx.settings().pins.clone().unwrap_or_default();
     let path = document.path.to_string_lossy().into_owned();
-    let name = paths::shown(&place, &document.path);
+    let name = paths::display_path(&place, &document.path);
     let hash = blobs::hash_of(&document.bytes).to_string();
     let is_it = |pin: &&mut Pin| pin.path.as_deref() == Some(path.as_str());
     let word = if let Some(known) = pins.iter_mut().find(is_it) {
@@ -129,7 +129,7 @@ fn unpin(ctx: &CommandContext<'_>, text: &str) -> Result<Reply, Trouble> {
     if pins == before {
         return Trouble::refused(format!("{text} is not pinned · /pin lists pinned files"));
     }
-    let name = paths::shown(&place, &located);
+    let name = paths::display_path(&place, &located);
     Ok(Reply::sets(&of(pins), format!("Unpinned: {name}")))
 }
 
@@ -148,7 +148,7 @@ fn list(ctx: &CommandContext<'_>) -> String {
         .filter(|pin| pin.off != Some(true))
         .map(|pin| {
             let path = pin.path.as_deref().unwrap_or_default();
-            let name = paths::shown(&place, std::path::Path::new(path));
+            let name = paths::display_path(&place, std::path::Path::new(path));
             match pin.hash {
                 Some(_) => name,
                 None => format!("{name} · cannot be read, left out"),

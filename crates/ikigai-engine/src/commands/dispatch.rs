@@ -148,14 +148,14 @@ async fn list(
         }
     };
     if view == ListingView::Overlay {
-        front.tell(UiEvent::Preview {
+        front.emit(UiEvent::Preview {
             line: command.line.clone(),
             output: reply.output.clone(),
             severity: reply.severity.unwrap_or(Severity::Info),
         });
     }
     if let Err(error) = store_reply(worker, &UserInput::Command(command), reply, front).await {
-        front.tell(UiEvent::Warning(format!("not stored: {error}")));
+        front.emit(UiEvent::Warning(format!("not stored: {error}")));
     }
     Ok(())
 }
@@ -168,7 +168,7 @@ pub(crate) async fn carry_out_waiting(
 ) -> Result<Option<AgentJob>, EngineError> {
     loop {
         // Lines that wait while the program ends stay with the front end.
-        if front.hears_end() {
+        if front.has_pending_end() {
             return Ok(None);
         }
         let waiting = front.at_break.pop_front();
@@ -203,7 +203,7 @@ pub(crate) async fn carry_out_now(
         Err(error) => return front.not_stored(waiting, &error),
     };
     if let Err(error) = follow(worker, &waiting.input, carried, front).await {
-        front.tell(UiEvent::Warning(error.to_string()));
+        front.emit(UiEvent::Warning(error.to_string()));
     }
 }
 
@@ -218,18 +218,18 @@ pub(crate) async fn follow(
         Then::Nothing => Ok(ChainOutcome::Done),
         Then::Work(job) => Ok(ChainOutcome::Work(job)),
         Then::Front(next) => {
-            front.tell(UiEvent::Next(next));
+            front.emit(UiEvent::Next(next));
             Ok(ChainOutcome::Done)
         }
         Then::Later(later) => {
             let (reply, followed) = match later.run(worker, front).await {
                 Ok(reply) => (reply, ChainOutcome::Done),
-                Err(Trouble::Stopped(stop, told)) => {
+                Err(Trouble::Stopped(stop, message)) => {
                     // An exit also stops all later work; an interrupt only ends this command.
                     if stop != Stop::Interrupt(Cause::User) {
-                        front.heard.push(UserRequest::Stop(stop.clone()));
+                        front.pending.push(UserRequest::Stop(stop.clone()));
                     }
-                    (Reply::warns(told), ChainOutcome::Stopped(stop))
+                    (Reply::warns(message), ChainOutcome::Stopped(stop))
                 }
                 Err(trouble) => (warning(trouble)?, ChainOutcome::Warned),
             };
@@ -244,7 +244,7 @@ pub(crate) async fn follow(
             let output = Some(reply.output);
             let late = vec![Event::Command { output, data }];
             let rows = worker.ledger.commit(CommitPlan::events(late)).await?;
-            front.told(rows);
+            front.emit_rows(rows);
             Ok(followed)
         }
     }
@@ -258,7 +258,7 @@ pub(crate) async fn dispatch(
 ) -> Result<Carried, EngineError> {
     let carried = dispatch_line(worker, waiting, front).await?;
     if let Some(id) = waiting.id {
-        front.tell(UiEvent::Received(id));
+        front.emit(UiEvent::Received(id));
     }
     Ok(carried)
 }
@@ -273,12 +273,12 @@ async fn dispatch_line(
         UserInput::Command(typed) => reply(worker, typed, front).await?,
         UserInput::Unknown(typed) => Reply::warns(unknown(&typed.name)),
         UserInput::Shell(typed) => {
-            front.tell(UiEvent::ShellStarted {
+            front.emit(UiEvent::ShellStarted {
                 id: waiting.id,
                 command: typed.command.clone(),
             });
             let carried = shell(worker, typed, front).await;
-            front.tell(UiEvent::ShellEnded);
+            front.emit(UiEvent::ShellEnded);
             return carried;
         }
         UserInput::Message(_) => Reply::default(),
@@ -329,10 +329,10 @@ async fn shell(
         .ledger
         .commit(CommitPlan::events(vec![event]).waiting(front))
         .await?;
-    front.told(rows);
+    front.emit_rows(rows);
     // An exit also stops the turn; an interrupt only ends this command.
     if let Some(stop @ Stop::Interrupt(Cause::Exit | Cause::Kill)) = &stopped {
-        front.heard.push(UserRequest::Stop(stop.clone()));
+        front.pending.push(UserRequest::Stop(stop.clone()));
     }
     Ok(Carried {
         warned,
@@ -363,7 +363,7 @@ async fn store_reply(
         worker.ledger.try_put_blob(&blob).await?;
     }
     let output = match input {
-        UserInput::Command(typed) if typed.only_shows() => bounded(reply.output),
+        UserInput::Command(typed) if typed.only_shows() => bound_output(reply.output),
         _ => reply.output,
     };
     let output = Some(output);
@@ -377,12 +377,12 @@ async fn store_reply(
         // The new mode replaces an earlier one that applied only to this process.
         worker.ledger.approve = None;
     }
-    front.told(rows);
+    front.emit_rows(rows);
     Ok((worker.newest(), reply.then))
 }
 
 /// Returns the beginning of a listing that is stored, up to a line end.
-fn bounded(output: String) -> String {
+fn bound_output(output: String) -> String {
     if output.len() <= MOST_LISTED_BYTES {
         return output;
     }

@@ -32,7 +32,7 @@ pub(super) const EXPORT: SlashCommand = SlashCommand {
 };
 
 async fn export(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
-    let named = |word: &String| Format::named(word);
+    let named = |word: &String| Format::from_name(word);
     let (format, path) = match typed.words.as_slice() {
         [] => (None, None),
         [word] => match named(word) {
@@ -44,7 +44,7 @@ async fn export(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Tr
     };
     // The file extension implies the format too.
     let ending = path.and_then(|path| Path::new(path).extension()?.to_str());
-    let format = format.or_else(|| Format::named(ending?));
+    let format = format.or_else(|| Format::from_name(ending?));
     let format = format.unwrap_or(Format::Html);
     let name = ctx.settings().name.as_deref().unwrap_or("agent");
     let file = path.map_or_else(|| format!("{name}.{}", format.ending()), String::clone);

@@ -6,11 +6,11 @@ use ikigai_core::names::is_valid_name;
 use ikigai_store::{Agent, AgentRecord};
 
 use super::actions::CommandAction;
-use super::agents::shortened;
+use super::agents::shorten;
 use super::rows::row_of;
 use super::time::find_mark;
 use super::{Command, CommandOption, Group, Reply, SlashCommand, Takes, Trouble, Typed};
-use crate::family::ForkWish;
+use crate::family::ForkRequest;
 use crate::input::UserInput;
 use crate::ledger::{Ledger, Starter};
 use crate::turn::CommandContext;
@@ -73,8 +73,8 @@ impl From<&Typed> for ForkLine {
 async fn fork(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let line = ForkLine::from(typed);
     let (engine, agent) = ctx.reading();
-    let wishes = wishes(engine, agent, &line).await?;
-    Ok(Reply::of(CommandAction::Fork(wishes, line.go)))
+    let requests = requests(engine, agent, &line).await?;
+    Ok(Reply::of(CommandAction::Fork(requests, line.go)))
 }
 
 /// Children of an agent that another process holds, made by a `/fork` line.
@@ -124,24 +124,25 @@ async fn fork_typed(
         children: Vec::new(),
         have_work: !line.prompts.is_empty(),
     };
-    for wish in wishes(engine, &mut agent, &line).await? {
-        let child = match crate::family::fork_held_ledger(engine, held.id, &wish, starter).await {
+    for request in requests(engine, &mut agent, &line).await? {
+        let child = match crate::family::fork_held_ledger(engine, held.id, &request, starter).await
+        {
             Ok(child) => child,
             Err(error) => return Err(no_room(error, &forked.output)),
         };
         let name = child.settings().name.clone().unwrap_or_default();
-        forked.output.push_str(&told(&name, &wish));
+        forked.output.push_str(&fork_line(&name, &request));
         forked.children.push(child);
     }
     Ok(forked)
 }
 
 /// Returns the options of the forks in a line, one for each child.
-async fn wishes(
+async fn requests(
     engine: &EngineReader,
     agent: &mut Agent,
     line: &ForkLine,
-) -> Result<Vec<ForkWish>, Trouble> {
+) -> Result<Vec<ForkRequest>, Trouble> {
     if let Some(name) = line.name.as_deref().filter(|name| !is_valid_name(name)) {
         return Err(EngineError::BadName(name.to_owned()).to_string().into());
     }
@@ -168,7 +169,7 @@ async fn wishes(
     for prompt in &line.prompts {
         engine.check_message_for(&settings, prompt)?;
     }
-    let wish = |prompt| ForkWish {
+    let request = |prompt| ForkRequest {
         name: line.name.clone(),
         context: if line.fresh {
             ForkContext::Fresh
@@ -180,7 +181,7 @@ async fn wishes(
         call: None,
         prompt,
     };
-    Ok(prompts.into_iter().map(wish).collect())
+    Ok(prompts.into_iter().map(request).collect())
 }
 
 /// Returns the row of a mark's label or `#id`.
@@ -198,9 +199,9 @@ async fn place_of(
     }
 }
 
-pub(super) fn told(name: &str, wish: &ForkWish) -> String {
-    let words = wish.prompt.as_deref().unwrap_or("no prompt");
-    format!("├ {name} · {}\n", shortened(words))
+pub(super) fn fork_line(name: &str, request: &ForkRequest) -> String {
+    let words = request.prompt.as_deref().unwrap_or("no prompt");
+    format!("├ {name} · {}\n", shorten(words))
 }
 
 /// Builds the error for a fork beyond a limit, after earlier children.

@@ -9,7 +9,7 @@ use ikigai_store::Agent;
 
 use super::rows::{name_of, typed_in};
 use super::{Command, Group, Reply, Shows, SlashCommand, Takes, Trouble, Typed};
-use crate::figures::shortened;
+use crate::figures::shorten;
 use crate::turn::CommandContext;
 use crate::{EngineError, EngineReader, NameCache};
 
@@ -61,8 +61,8 @@ async fn history(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, T
     let mut called = NameCache::default();
     let mut text = String::new();
     for row in held.iter().rev() {
-        let shown = called.told(ctx.engine(), own, &render(row)).await?;
-        let shown = shortened(&shown, ROW_CHARS);
+        let shown = called.plain_text(ctx.engine(), own, &render(row)).await?;
+        let shown = shorten(&shown, ROW_CHARS);
         if shown.is_empty() {
             continue;
         }

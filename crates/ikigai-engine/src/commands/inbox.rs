@@ -3,7 +3,7 @@
 use ikigai_core::spelling::clean_line;
 
 use super::{Command, Group, Reply, Shows, SlashCommand, Trouble};
-use crate::figures::{shortened, since};
+use crate::figures::{shorten, since};
 use crate::inbox::read_inbox;
 use crate::turn::CommandContext;
 
@@ -32,7 +32,7 @@ async fn inbox(ctx: &mut CommandContext<'_>) -> Result<Reply, Trouble> {
         let (sign, word) = (entry.kind.sign(), entry.kind.word());
         let name = clean_line(&entry.agent.name);
         let age = since(entry.at, now);
-        let text = shortened(&clean_line(&entry.text), SHOWN_CHARS);
+        let text = shorten(&clean_line(&entry.text), SHOWN_CHARS);
         format!("{sign} {name:<names$}  {age:>7}  {word}: {text}")
     });
     let lines: Vec<String> = lines.collect();

@@ -54,7 +54,7 @@ async fn key(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Troub
         ));
     };
     let kept = ctx.engine().models.take_key(provider, &key).await;
-    let kept = kept.map_err(|error| format!("{} · key not saved", told(&error)))?;
+    let kept = kept.map_err(|error| format!("{} · key not saved", reason_of(&error)))?;
     let mut output = format!(
         "{} accepts the key and lists {}\n  saved in {}, readable only by you",
         kept.title,
@@ -73,7 +73,7 @@ async fn key(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Troub
 }
 
 /// Formats an error with its cause.
-fn told(error: &KeyError) -> String {
+fn reason_of(error: &KeyError) -> String {
     match error.source() {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),

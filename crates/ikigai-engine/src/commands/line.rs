@@ -101,7 +101,7 @@ impl Typed {
                     typed.words.push(word);
                     left = after;
                 }
-                let text = unquoted(left.trim());
+                let text = unquote(left.trim());
                 typed.text = Some(text.to_owned()).filter(|text| !text.is_empty());
             }
             Takes::Texts => typed.texts = options::texts(rest),
@@ -174,7 +174,7 @@ pub(super) fn next_word(text: &str) -> Result<Option<(String, &str)>, String> {
 }
 
 /// Removes quotes around a text; quotes that do not enclose all of it stay.
-fn unquoted(text: &str) -> &str {
+fn unquote(text: &str) -> &str {
     for quote in ['"', '\''] {
         let inner = text
             .strip_prefix(quote)

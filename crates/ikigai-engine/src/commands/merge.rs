@@ -3,7 +3,7 @@
 use ikigai_core::AgentId;
 use ikigai_store::{AgentRecord, Status};
 
-use super::agents::named;
+use super::agents::find_agent;
 use super::{Command, CommandOption, Completes, Group, Reply, SlashCommand, Takes, Trouble, Typed};
 use crate::family::MergeOf;
 use crate::frontend::MergePreview;
@@ -53,7 +53,7 @@ async fn previews(
     let all_done = typed.flag("--done");
     let mut children = Vec::new();
     for name in &typed.words {
-        let child = named(engine, name).await?;
+        let child = find_agent(engine, name).await?;
         check(engine, into, &child).await?;
         if !children.contains(&child) {
             children.push(child);

@@ -100,7 +100,7 @@ fn next_token(text: &str) -> Option<(LineToken<'_>, &str)> {
     let text = text.trim_start();
     let first = text.chars().next()?;
     if let '"' | '\'' = first
-        && let Some((end, unquoted)) = quoted(text, first)
+        && let Some((end, unquoted)) = read_quoted(text, first)
     {
         let token = LineToken {
             raw: &text[..end],
@@ -120,7 +120,7 @@ fn next_token(text: &str) -> Option<(LineToken<'_>, &str)> {
 }
 
 /// Reads a quoted text and its end, if its closing quote ends a word.
-fn quoted(text: &str, quote: char) -> Option<(usize, String)> {
+fn read_quoted(text: &str, quote: char) -> Option<(usize, String)> {
     let mut unquoted = String::new();
     let mut characters = text.char_indices().skip(1);
     while let Some((at, character)) = characters.next() {

@@ -5,7 +5,7 @@ use ikigai_core::{Kind, Row, RowRef, Seq};
 use ikigai_store::{Agent, StoreError, history};
 
 use super::Trouble;
-use crate::figures::shortened;
+use crate::figures::shorten;
 use crate::turn::CommandContext;
 use crate::{EngineReader, NameCache};
 
@@ -87,10 +87,10 @@ pub(crate) fn typed_in(row: &Row) -> Option<String> {
 }
 
 /// Returns the beginning of a `user` row's text, in quotes, on one line.
-pub(super) fn quoted(row: &Row) -> String {
+pub(super) fn quote_beginning(row: &Row) -> String {
     let user: UserData = data::read(row.data.as_deref());
     let shell = user.shell.and_then(|shell| shell.command);
     let text = shell.map(|command| format!("!{command}")).or(user.typed);
     let text = text.or_else(|| row.content.clone()).unwrap_or_default();
-    format!("\"{}\"", shortened(&text, QUOTED_CHARS))
+    format!("\"{}\"", shorten(&text, QUOTED_CHARS))
 }

@@ -34,11 +34,11 @@ pub(super) const SEARCH: SlashCommand = SlashCommand {
 
 async fn search(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let workdir = ctx.place().workdir;
-    let asked = SearchOptions {
+    let options = SearchOptions {
         workdir: Some(Path::new(&workdir)),
         ..SearchOptions::default()
     };
-    let found = ctx.engine().search(&typed.rest, asked).await??;
+    let found = ctx.engine().search(&typed.rest, options).await??;
     let now = ctx.engine().environment.now();
     let own = ctx.id();
     let names: Vec<_> = found

@@ -91,8 +91,8 @@ pub(crate) async fn store_terminal_run(
         .ledger
         .commit(CommitPlan::events(vec![event]).waiting(front))
         .await?;
-    front.told(rows);
-    front.tell(UiEvent::ShellEnded);
+    front.emit_rows(rows);
+    front.emit(UiEvent::ShellEnded);
     Ok(())
 }
 
@@ -135,12 +135,12 @@ pub(super) async fn run_in_shell(
     let run = process::run(job, &stop, progress);
     tokio::pin!(run);
     let mut stopped = None;
-    let mut heard = Vec::new();
+    let mut pending = Vec::new();
     let ended = loop {
         tokio::select! {
             biased;
             ended = &mut run => break ended,
-            Some(line) = lines.recv() => front.tell(UiEvent::Printed(line)),
+            Some(line) = lines.recv() => front.emit(UiEvent::Printed(line)),
             request = front.next(), if stopped.is_none() => match request {
                 UserRequest::Stop(wish) => {
                     stop.cancel();
@@ -150,15 +150,15 @@ pub(super) async fn run_in_shell(
                 UserRequest::Submit(message) if message.input.is_message() => {
                     worker.inbox().queue(message.into(), front).await;
                 }
-                other => heard.push(other),
+                other => pending.push(other),
             },
         }
     };
     while let Ok(line) = lines.try_recv() {
-        front.tell(UiEvent::Printed(line));
+        front.emit(UiEvent::Printed(line));
     }
     // Handle them later, in order.
-    front.heard.splice(0..0, heard);
+    front.pending.splice(0..0, pending);
     match ended {
         Ok(ended) => ran(worker, command, &ended, stopped, front).await.map(Ok),
         Err(error) => Ok(Err(error.to_string())),

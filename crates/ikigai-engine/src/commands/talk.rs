@@ -6,7 +6,7 @@ use ikigai_store::{Status, history};
 
 use super::actions::CommandAction;
 use super::reply::Then;
-use super::rows::quoted;
+use super::rows::quote_beginning;
 use super::{Command, Completes, During, Group, Reply, SlashCommand, Takes, Trouble, Typed};
 use crate::AgentJob;
 use crate::rewind_effects::leave_for;
@@ -53,7 +53,7 @@ async fn retry(ctx: &mut CommandContext<'_>) -> Result<Reply, Trouble> {
     let (data, departure) =
         leave_for(ctx.engine().reader(), ctx.agent(), message, Via::Retry).await?;
     let row = history::row_at(ctx.engine().reader(), message).await?;
-    let said = row.as_ref().map(quoted).unwrap_or_default();
+    let said = row.as_ref().map(quote_beginning).unwrap_or_default();
     let workdir = ctx.settings().workdir.as_deref();
     let changed = departure
         .changed(workdir)

@@ -5,7 +5,7 @@ use ikigai_core::{ControlQuery, Event, Kind, Row, RowRef, Seq, Span, StoredKind}
 use ikigai_store::{Agent, StoreError, history};
 
 use super::reply::Then;
-use super::rows::{name_of, quoted, row_of, typed_in};
+use super::rows::{name_of, quote_beginning, row_of, typed_in};
 use super::{Command, Completes, During, Group, Reply, SlashCommand, Takes, Trouble, Typed};
 use crate::EngineReader;
 use crate::frontend::Next;
@@ -189,7 +189,7 @@ async fn back_before(
         return Trouble::refused(format!("nothing before {name}"));
     }
     let target = RowRef::new(message.at.agent, message.at.seq.before());
-    let line = format!("↶ rewound to before {}", quoted(message));
+    let line = format!("↶ rewound to before {}", quote_beginning(message));
     let reply = go(ctx, target, via, &line).await?;
     Ok(match typed_in(message) {
         Some(text) => reply.then(Then::Front(Next::Input(text))),

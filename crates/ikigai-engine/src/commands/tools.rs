@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::{
     Command, Completes, Group, Reply, Shows, SlashCommand, Takes, Trouble, Typed, name_suggestion,
 };
-use crate::figures::shortened;
+use crate::figures::shorten;
 use crate::turn::CommandContext;
 
 /// Length of a tool's description in a list, in characters.
@@ -130,7 +130,7 @@ fn list(all: &[ToolSpec], chosen: Option<&[String]>) -> String {
             "{} {:<widest$}  {}",
             if has { "●" } else { " " },
             spec.name,
-            shortened(&spec.description, DESCRIPTION_CHARS)
+            shorten(&spec.description, DESCRIPTION_CHARS)
         );
     }
     let has = chosen.map_or("all enabled", |_| "● enabled · /tools all to enable all");
@@ -218,7 +218,12 @@ fn overview(ctx: &CommandContext<'_>) -> String {
     let mut text = meaning(granted.mode).to_owned();
     let rules = ctx.settings().rules.as_deref().unwrap_or_default();
     for (index, rule) in rules.iter().enumerate() {
-        let _ = write!(text, "\n  {}  always allowed: {}", index + 1, shown(rule));
+        let _ = write!(
+            text,
+            "\n  {}  always allowed: {}",
+            index + 1,
+            rule_text(rule)
+        );
         if !granted.rules.contains(rule) {
             text.push_str(" (not in force here)");
         }
@@ -236,7 +241,7 @@ fn overview(ctx: &CommandContext<'_>) -> String {
     text
 }
 
-fn shown(rule: &Rule) -> String {
+fn rule_text(rule: &Rule) -> String {
     format!(
         "{} \"{}\"",
         rule.tool.as_deref().unwrap_or_default(),
@@ -258,5 +263,8 @@ fn forget(ctx: &CommandContext<'_>, number: &str) -> Result<Reply, Trouble> {
         rules: Some(rules),
         ..Settings::default()
     };
-    Ok(Reply::sets(&settings, format!("Revoked: {}", shown(&gone))))
+    Ok(Reply::sets(
+        &settings,
+        format!("Revoked: {}", rule_text(&gone)),
+    ))
 }

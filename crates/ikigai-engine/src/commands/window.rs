@@ -141,7 +141,7 @@ fn table(ctx: &CommandContext<'_>, context: &Context) -> String {
         whole_outputs,
         elided_outputs,
     } = context.parts;
-    table.row("summary", summaries.tokens, &replaced(context));
+    table.row("summary", summaries.tokens, &replaced_text(context));
     let kept = match verbatim.number {
         0 => String::new(),
         number => format!("{number} of your messages word for word"),
@@ -152,7 +152,7 @@ fn table(ctx: &CommandContext<'_>, context: &Context) -> String {
         .iter()
         .filter(|turn| !turn.is_summary)
         .collect();
-    table.row_of("messages", messages.tokens, named(ctx, &whole));
+    table.row_of("messages", messages.tokens, name_turns(ctx, &whole));
     let outputs = output_note(whole_outputs.number, "whole");
     table.row("outputs", whole_outputs.tokens, &outputs);
     if elided_outputs.number > 0 {
@@ -187,7 +187,7 @@ fn source(source: WindowSource) -> &'static str {
 }
 
 /// Returns the number of replaced turns, and the command to restore them.
-fn replaced(context: &Context) -> String {
+fn replaced_text(context: &Context) -> String {
     match context.start_index {
         0 => String::new(),
         turns => format!(
@@ -217,7 +217,7 @@ fn largest(parts: &[(String, u64)]) -> Vec<String> {
 }
 
 /// Returns the number of turns, and the first words of the largest ones.
-fn named(ctx: &CommandContext<'_>, whole: &[&ContextTurn]) -> Vec<String> {
+fn name_turns(ctx: &CommandContext<'_>, whole: &[&ContextTurn]) -> Vec<String> {
     let own = ctx.id();
     let count = counted(whole.len(), "turn");
     let mut largest = whole.to_vec();

@@ -178,7 +178,7 @@ impl Engine {
 
     /// Sends a request to an agent of this process without a front end. Returns `false` if there is
     /// none.
-    pub fn tell(&self, agent: AgentId, request: UserRequest) -> bool {
+    pub fn send_request(&self, agent: AgentId, request: UserRequest) -> bool {
         self.hub.deliver(agent, request)
     }
 
@@ -326,7 +326,7 @@ fn key_of(choice: &ModelChoice) -> (String, String) {
 /// Returns the target of requests: model and tools.
 pub(crate) fn target_of(choice: &ModelChoice, tools: &Toolset) -> Target {
     Target {
-        tools: tools.offered(),
+        tools: tools.offer(),
         ..model_of(choice)
     }
 }

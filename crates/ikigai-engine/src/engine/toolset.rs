@@ -16,7 +16,7 @@ impl EngineReader {
     /// Returns the tools under these settings.
     pub(crate) async fn toolset(&self, settings: &Settings) -> Toolset {
         let workdir = PathBuf::from(settings.workdir.as_deref().unwrap_or("/"));
-        let offered = self.tools.offered(&workdir).await;
+        let offered = self.tools.offer(&workdir).await;
         let named = offered.into_iter().map(|tool| (tool.spec(), tool));
         let chosen = settings.toolset.as_ref();
         let is_chosen = |name: &String| {

@@ -115,14 +115,14 @@ pub(super) fn row(page: &Page, row: &Row, item: &Item, is_remembered: bool) -> S
             who,
             thinking,
             text,
-        } => (who.word(), said(*who, thinking, text)),
+        } => (who.word(), speech(*who, thinking, text)),
         Item::Folded {
             sign,
             name,
             line,
             text,
             failed,
-        } => ("tool", folded(sign, name, line, text, *failed)),
+        } => ("tool", fold(sign, name, line, text, *failed)),
         Item::Note { text, failed } => {
             let class = if *failed { "note failed" } else { "note" };
             (class, format!("<p>{}</p>", escape(text)))
@@ -143,7 +143,7 @@ pub(super) fn row(page: &Page, row: &Row, item: &Item, is_remembered: bool) -> S
     )
 }
 
-fn said(who: Speaker, thinking: &[String], text: &str) -> String {
+fn speech(who: Speaker, thinking: &[String], text: &str) -> String {
     let mut html = String::new();
     for thought in thinking {
         let _ = write!(
@@ -164,7 +164,7 @@ fn said(who: Speaker, thinking: &[String], text: &str) -> String {
     html
 }
 
-fn folded(sign: &str, name: &str, line: &str, text: &str, failed: bool) -> String {
+fn fold(sign: &str, name: &str, line: &str, text: &str, failed: bool) -> String {
     let failed = if failed { " class=failed" } else { "" };
     let line = if line.is_empty() {
         String::new()

@@ -37,7 +37,7 @@ pub(super) fn agent(page: &Page, agent: &AgentRecord) -> String {
 
 /// Renders the usage line below a turn.
 pub(super) fn turn(line: &str) -> String {
-    format!("\n*{}*\n", escaped(line))
+    format!("\n*{}*\n", escape(line))
 }
 
 pub(super) fn row(page: &Page, row: &Row, item: Item, is_remembered: bool) -> String {
@@ -60,7 +60,7 @@ pub(super) fn row(page: &Page, row: &Row, item: Item, is_remembered: bool) -> St
                 let quoted: Vec<_> = thought.lines().map(|line| format!("> {line}")).collect();
                 let _ = write!(all, "\n{}\n", quoted.join("\n"));
             }
-            let _ = write!(all, "\n{}\n", closed(&text));
+            let _ = write!(all, "\n{}\n", close_fences(&text));
             all
         }
         Item::Folded {
@@ -78,23 +78,23 @@ pub(super) fn row(page: &Page, row: &Row, item: Item, is_remembered: bool) -> St
             };
             let mut all = format!(
                 "\n{sign} **{}**{line}{failed} {place}{off}\n",
-                escaped(&name)
+                escape(&name)
             );
             if !text.trim().is_empty() {
                 let language = if is_diff(&text) { "diff" } else { "" };
-                all.push_str(&fenced(&text, language));
+                all.push_str(&fence(&text, language));
             }
             all
         }
         Item::Note { text, .. } => {
-            let lines: Vec<_> = text.lines().map(escaped).collect();
+            let lines: Vec<_> = text.lines().map(escape).collect();
             format!("\n*{}* {place}{off}\n", lines.join(" "))
         }
     }
 }
 
 /// Closes the last open fence of a text, so that it ends there.
-fn closed(text: &str) -> String {
+fn close_fences(text: &str) -> String {
     let mut open: Option<String> = None;
     for line in text.lines() {
         let line = line.trim_start();
@@ -122,7 +122,7 @@ fn closed(text: &str) -> String {
 }
 
 /// Fences a code block, with a fence longer than any in it.
-fn fenced(text: &str, language: &str) -> String {
+fn fence(text: &str, language: &str) -> String {
     let fence = "`".repeat(longest_run(text).max(2) + 1);
     let text = text.trim_end_matches('\n');
     format!("\n{fence}{language}\n{text}\n{fence}\n")
@@ -144,7 +144,7 @@ fn longest_run(text: &str) -> usize {
 }
 
 /// Escapes a line, so that no character has a meaning in Markdown.
-fn escaped(line: impl AsRef<str>) -> String {
+fn escape(line: impl AsRef<str>) -> String {
     let mut text = String::new();
     for c in line.as_ref().chars() {
         if matches!(

@@ -167,7 +167,7 @@ pub(super) fn item(page: &Page, row: &Row, problem: Option<&LoadError>) -> Item 
     };
     match shown {
         Shown::Nothing | Shown::Usage(_) => Item::Nothing,
-        Shown::System(text) => folded("⚙", "system prompt", "", &text, false),
+        Shown::System(text) => fold("⚙", "system prompt", "", &text, false),
         Shown::User {
             text,
             said: Said::Shell(shell),
@@ -175,11 +175,11 @@ pub(super) fn item(page: &Page, row: &Row, problem: Option<&LoadError>) -> Item 
         } => ran(&shell, &text),
         Shown::User {
             text,
-            told: Some(told),
+            sent: Some(sent),
             said: Said::Merge(_),
-        } => folded("⇐", text.trim_start_matches("⇐ "), "", &told, false),
-        Shown::User { text, .. } => said(Speaker::User, &[], &text),
-        Shown::Assistant { thinking, text } => said(Speaker::Model, &thinking, &text),
+        } => fold("⇐", text.trim_start_matches("⇐ "), "", &sent, false),
+        Shown::User { text, .. } => speech(Speaker::User, &[], &text),
+        Shown::Assistant { thinking, text } => speech(Speaker::Model, &thinking, &text),
         Shown::ToolCall {
             thinking,
             name,
@@ -191,7 +191,7 @@ pub(super) fn item(page: &Page, row: &Row, problem: Option<&LoadError>) -> Item 
                 all.push_str("\n\n");
             }
             all.push_str(&laid_out(&arguments));
-            folded("→", &name, &text, &all, false)
+            fold("→", &name, &text, &all, false)
         }
         Shown::ToolResult {
             name,
@@ -202,16 +202,16 @@ pub(super) fn item(page: &Page, row: &Row, problem: Option<&LoadError>) -> Item 
         } => {
             // For a change of a file, use the diff that the user saw.
             let whole = if is_diff(&text) { &text } else { &output };
-            folded("←", &name, &text, whole, !success)
+            fold("←", &name, &text, whole, !success)
         }
         Shown::Command {
             echo,
             output,
             severity,
-        } => folded("❯", &echo, "", &severity.signed(&output), false),
+        } => fold("❯", &echo, "", &severity.signed(&output), false),
         Shown::Summary {
             text: Some(text), ..
-        } => said(Speaker::Summary, &[], &text),
+        } => speech(Speaker::Summary, &[], &text),
         Shown::Forked {
             role,
             other: Some(other),
@@ -235,7 +235,7 @@ pub(super) fn item(page: &Page, row: &Row, problem: Option<&LoadError>) -> Item 
                 name_of: &|agent| Some(page.name(agent)),
             };
             note(
-                &other.told(names).to_string(),
+                &other.plain(names).to_string(),
                 row.kind.read_as() == Some(Kind::Interrupted),
             )
         }
@@ -247,35 +247,35 @@ fn ran(shell: &Shell, text: &str) -> Item {
     let command = shell.command.as_deref().unwrap_or_default();
     // It begins with the command, which is already in the summary line.
     let output = text.strip_prefix(&format!("$ {command}\n")).unwrap_or(text);
-    folded("$", command, "", output, shell.exit != Some(0))
+    fold("$", command, "", output, shell.exit != Some(0))
 }
 
-fn said(who: Speaker, thinking: &[String], text: &str) -> Item {
+fn speech(who: Speaker, thinking: &[String], text: &str) -> Item {
     let thinking = thinking.iter().filter(|text| !text.trim().is_empty());
-    let thinking: Vec<_> = thinking.map(|text| bounded(text)).collect();
+    let thinking: Vec<_> = thinking.map(|text| bound(text)).collect();
     if thinking.is_empty() && text.trim().is_empty() {
         return Item::Nothing;
     }
     Item::Said {
         who,
         thinking,
-        text: bounded(text),
+        text: bound(text),
     }
 }
 
 fn note(text: &str, failed: bool) -> Item {
     Item::Note {
-        text: bounded(text),
+        text: bound(text),
         failed,
     }
 }
 
-fn folded(sign: &'static str, name: &str, line: &str, text: &str, failed: bool) -> Item {
+fn fold(sign: &'static str, name: &str, line: &str, text: &str, failed: bool) -> Item {
     Item::Folded {
         sign,
         name: one_line(name),
         line: one_line(line),
-        text: bounded(text),
+        text: bound(text),
         failed,
     }
 }
@@ -304,7 +304,7 @@ fn one_line(text: &str) -> String {
     visible(&cut)
 }
 
-fn bounded(text: &str) -> String {
+fn bound(text: &str) -> String {
     if text.len() <= MOST_BYTES {
         return visible(text);
     }

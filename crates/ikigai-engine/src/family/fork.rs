@@ -12,13 +12,13 @@ use ikigai_store::{
     Status,
 };
 
-use super::{Deal, Dealt, Family, Started, done};
+use super::{Family, FamilyOutcome, FamilyResult, Started, done};
 use crate::agent_tools::{ForkArguments, ForkMemory};
 use crate::budget::count_child;
 use crate::calls::OpenCall;
 use crate::environment::{CrashPoint, draw_agent};
 use crate::frontend::{AgentJob, FrontEnd};
-use crate::ledger::{Beside, CommitPlan, Ledger, Starter};
+use crate::ledger::{CommitPlan, ExtraWrites, Ledger, Starter};
 use crate::surroundings::{SeatFacts, SeatQuery, seat_facts};
 use crate::{Engine, EngineError, EngineReader};
 
@@ -27,7 +27,7 @@ const NAME_WORDS: usize = 3;
 
 /// Options of a fork.
 #[derive(Clone, Debug)]
-pub struct ForkWish {
+pub struct ForkRequest {
     /// Name of the child; by default from the prompt, with a number if taken.
     pub name: Option<String>,
     /// First message.
@@ -81,21 +81,21 @@ impl Family<'_> {
     /// This process gets the child's lease. With a front end, waits for a store that is away.
     pub(crate) async fn fork(
         &mut self,
-        wish: &ForkWish,
-        told: impl Fn(&Forked) -> Vec<Event>,
+        request: &ForkRequest,
+        added: impl Fn(&Forked) -> Vec<Event>,
         mut front: Option<&mut FrontEnd<'_>>,
     ) -> Result<(Forked, Vec<Row>), EngineError> {
         let parent = with_room(&self.ledger.engine, self.ledger.agent.state.agent()).await?;
         let child = draw_agent(&*self.ledger.engine.environment);
         let mut taken: Vec<String> = Vec::new();
         let mode = self.ledger.grant().mode;
-        let facts = child_facts(&self.ledger.engine, self.ledger.settings(), mode, wish).await;
+        let facts = child_facts(&self.ledger.engine, self.ledger.settings(), mode, request).await;
         let counted = count_child(&self.ledger.engine, &self.ledger.agent).await?;
         loop {
-            let forked = christen(&self.ledger.engine, child, wish, &taken).await?;
+            let forked = pick_name(&self.ledger.engine, child, request, &taken).await?;
             let front = front.as_deref_mut();
             let born = NewChild::new(&parent, &forked, facts.clone(), &counted);
-            match self.commit_fork(wish, born, &told, front).await {
+            match self.commit_fork(request, born, &added, front).await {
                 Ok(rows) => return Ok((forked, rows)),
                 Err(EngineError::Commit(CommitError::TooManyAgents { root, most, .. })) => {
                     return Err(over_budget(&self.ledger.engine, root, most).await?);
@@ -109,9 +109,9 @@ impl Family<'_> {
 
     async fn commit_fork(
         &mut self,
-        wish: &ForkWish,
+        request: &ForkRequest,
         born: NewChild<'_>,
-        told: &impl Fn(&Forked) -> Vec<Event>,
+        added: &impl Fn(&Forked) -> Vec<Event>,
         front: Option<&mut FrontEnd<'_>>,
     ) -> Result<Vec<Row>, EngineError> {
         let (parent, forked) = (born.parent, born.forked);
@@ -122,27 +122,27 @@ impl Family<'_> {
             &self.ledger.engine,
             state,
             &parent.name,
-            wish,
+            request,
             (forked, born.facts),
         );
-        let events = [rows.parent.clone()].into_iter().chain(told(forked));
+        let events = [rows.parent.clone()].into_iter().chain(added(forked));
         let events = events.collect();
         let now = self.ledger.engine.environment.now();
-        let beside = move |_: Seq| newborn(parent, forked, rows.clone(), now).counted(born.counted);
+        let extra = move |_: Seq| newborn(parent, forked, rows.clone(), now).counted(born.counted);
         self.ledger.crash_point(CrashPoint::BeforeForkStored);
-        let plan = CommitPlan::events(events).beside(&beside).waiting_if(front);
+        let plan = CommitPlan::events(events).extra(&extra).waiting_if(front);
         let rows = self.ledger.commit(plan).await?;
         self.ledger.crash_point(CrashPoint::AfterForkStored);
         Ok(rows)
     }
 
     /// Executes a call of `fork`: the child starts at once.
-    pub(super) async fn deal_fork(
+    pub(super) async fn run_fork(
         &mut self,
         arguments: ForkArguments,
         call: &OpenCall,
         front: &mut FrontEnd<'_>,
-    ) -> Deal {
+    ) -> FamilyResult {
         if arguments.prompt.trim().is_empty() {
             return Ok(Err("the prompt is empty".to_owned()));
         }
@@ -166,7 +166,7 @@ impl Family<'_> {
         if let Err(error) = checked {
             return Ok(Err(error.to_string()));
         }
-        let wish = ForkWish {
+        let request = ForkRequest {
             name,
             prompt: Some(arguments.prompt),
             context: match arguments.context {
@@ -177,15 +177,15 @@ impl Family<'_> {
             model,
             call: Some(call.at),
         };
-        let told = |forked: &Forked| {
+        let added = |forked: &Forked| {
             let text = format!("forked {} ({})", forked.name, forked.id);
             vec![call.result(done(text), Verdict::Ran)]
         };
-        match self.fork(&wish, told, Some(front)).await {
+        match self.fork(&request, added, Some(front)).await {
             Ok((forked, rows)) => {
-                front.told(rows);
+                front.emit_rows(rows);
                 self.start_child(forked.id).await?;
-                Ok(Ok(Dealt::Done))
+                Ok(Ok(FamilyOutcome::Done))
             }
             Err(
                 error @ (EngineError::TooDeep(_)
@@ -227,7 +227,7 @@ impl Family<'_> {
 pub(crate) async fn fork_held_ledger(
     engine: &Engine,
     parent: AgentId,
-    wish: &ForkWish,
+    request: &ForkRequest,
     starter: Starter,
 ) -> Result<Ledger, EngineError> {
     let parent = with_room(engine, parent).await?;
@@ -237,15 +237,15 @@ pub(crate) async fn fork_held_ledger(
     let agent = Agent::restore(engine.reader(), parent.id).await?;
     let child = draw_agent(&*engine.environment);
     let mode = engine.in_force(&agent.state).mode;
-    let facts = child_facts(engine, agent.state.settings(), mode, wish).await;
+    let facts = child_facts(engine, agent.state.settings(), mode, request).await;
     let counted = count_child(engine, &agent).await?;
     let mut taken = Vec::new();
     loop {
-        let forked = christen(engine, child, wish, &taken).await?;
+        let forked = pick_name(engine, child, request, &taken).await?;
         let now = engine.environment.now();
         let born = (&forked, facts.clone());
-        let rows = fork_rows(engine, &agent.state, &parent.name, wish, born);
-        let told = rows.parent.clone().into_row(parent.id, now);
+        let rows = fork_rows(engine, &agent.state, &parent.name, request, born);
+        let added = rows.parent.clone().into_row(parent.id, now);
         let born = newborn(&parent, &forked, rows, now).counted(&counted);
         let free = HeadClaim {
             agent: parent.id,
@@ -253,7 +253,7 @@ pub(crate) async fn fork_held_ledger(
         };
         let batch = Batch {
             heads: [free].into_iter().chain(born.heads).collect(),
-            rows: [told].into_iter().chain(born.rows).collect(),
+            rows: [added].into_iter().chain(born.rows).collect(),
             with: born.with,
         };
         match engine.commit_without_lease(batch).await {
@@ -286,12 +286,12 @@ fn fork_rows(
     engine: &Engine,
     parent: &AgentState,
     parent_name: &str,
-    wish: &ForkWish,
+    request: &ForkRequest,
     (forked, facts): (&Forked, Option<SeatFacts>),
 ) -> ForkEvents {
-    let is_by_model = wish.call.is_some();
+    let is_by_model = request.call.is_some();
     let facts = facts.map(|facts| facts.with_child(&forked.name, parent_name, is_by_model));
-    let mut rows = fork_events(parent, parent_name, wish.order(forked, facts.as_ref()));
+    let mut rows = fork_events(parent, parent_name, request.order(forked, facts.as_ref()));
     engine.grant_to_child(parent, forked.id, &mut rows);
     rows
 }
@@ -301,11 +301,11 @@ async fn child_facts(
     engine: &Engine,
     parent: &Settings,
     mode: Approve,
-    wish: &ForkWish,
+    request: &ForkRequest,
 ) -> Option<SeatFacts> {
-    wish.prompt.as_ref()?;
+    request.prompt.as_ref()?;
     let mut settings = parent.clone();
-    settings.model = wish.model.clone().or(settings.model);
+    settings.model = request.model.clone().or(settings.model);
     let query = SeatQuery {
         settings: &settings,
         mode,
@@ -318,29 +318,29 @@ async fn child_facts(
 async fn with_room(engine: &Engine, parent: AgentId) -> Result<AgentRecord, EngineError> {
     let most = engine.crowd;
     let missing = || EngineError::NoSuchAgent(parent.to_string());
-    let kin = engine.store.ancestry(parent, most.family).await?;
-    let kin = kin.ok_or_else(missing)?;
-    if kin.ancestors.len() >= most.depth {
+    let ancestry = engine.store.ancestry(parent, most.family).await?;
+    let ancestry = ancestry.ok_or_else(missing)?;
+    if ancestry.ancestors.len() >= most.depth {
         return Err(EngineError::TooDeep(most.depth));
     }
-    if kin.children >= most.children {
+    if ancestry.children >= most.children {
         return Err(EngineError::TooManyChildren(most.children));
     }
-    if kin.family >= most.family {
+    if ancestry.family >= most.family {
         return Err(EngineError::TooManyAgents(most.family));
     }
     engine.store.agent(parent).await?.ok_or_else(missing)
 }
 
-async fn christen(
+async fn pick_name(
     engine: &Engine,
     child: AgentId,
-    wish: &ForkWish,
+    request: &ForkRequest,
     taken: &[String],
 ) -> Result<Forked, EngineError> {
     Ok(Forked {
         id: child,
-        name: engine.free_name(&wished_name(wish), taken).await?,
+        name: engine.free_name(&wished_name(request), taken).await?,
     })
 }
 
@@ -358,7 +358,7 @@ impl EngineReader {
     }
 }
 
-impl ForkWish {
+impl ForkRequest {
     fn order(&self, forked: &Forked, facts: Option<&SeatFacts>) -> ForkOrder {
         let prompt = self.prompt.as_deref();
         let set = Settings {
@@ -381,7 +381,7 @@ impl ForkWish {
 }
 
 /// Builds the child with its first rows, owned by this process.
-fn newborn(parent: &AgentRecord, forked: &Forked, rows: ForkEvents, now: Micros) -> Beside {
+fn newborn(parent: &AgentRecord, forked: &Forked, rows: ForkEvents, now: Micros) -> ExtraWrites {
     let agent = NewAgent {
         id: forked.id,
         name: forked.name.clone(),
@@ -395,7 +395,7 @@ fn newborn(parent: &AgentRecord, forked: &Forked, rows: ForkEvents, now: Micros)
         expected: Seq(0),
     };
     let events = rows.child.into_iter();
-    Beside {
+    ExtraWrites {
         heads: vec![HeadClaim {
             agent: forked.id,
             lease: Some(lease),
@@ -419,11 +419,15 @@ fn check_name(name: &str) -> Result<(), String> {
 }
 
 /// Returns the requested name of the child.
-fn wished_name(wish: &ForkWish) -> String {
-    if let Some(name) = &wish.name {
+fn wished_name(request: &ForkRequest) -> String {
+    if let Some(name) = &request.name {
         return name_from(name);
     }
-    let words = wish.prompt.as_deref().unwrap_or("child").split_whitespace();
+    let words = request
+        .prompt
+        .as_deref()
+        .unwrap_or("child")
+        .split_whitespace();
     let first: Vec<_> = words.take(NAME_WORDS).collect();
     name_from(&first.join(" "))
 }

@@ -4,13 +4,13 @@ use ikigai_core::data::{AgentKilledData, Cause, KilledBy, Verdict};
 use ikigai_core::{AgentId, Event, Row, Seq};
 use ikigai_store::{AgentEffect, AgentRecord, Effect, HeadClaim, Status};
 
-use super::{Deal, Dealt, Family, done};
+use super::{Family, FamilyOutcome, FamilyResult, done};
 use crate::EngineError;
 use crate::agent_tools::KillArguments;
 use crate::calls::OpenCall;
 use crate::environment::CrashPoint;
 use crate::frontend::{FrontEnd, Stop};
-use crate::ledger::{Beside, CommitPlan};
+use crate::ledger::{CommitPlan, ExtraWrites};
 
 impl Family<'_> {
     /// Kills an agent and its descendants, in one transaction with `also`.
@@ -39,10 +39,10 @@ impl Family<'_> {
             if more.is_empty() {
                 return Ok((rows, killed));
             }
-            let told = self
+            let notices = self
                 .kill_these(target, &more, by, Vec::new(), front.as_deref_mut())
                 .await?;
-            rows.extend(told);
+            rows.extend(notices);
             killed.extend(more);
         }
     }
@@ -63,7 +63,7 @@ impl Family<'_> {
         });
         // A killed agent cannot record the kill: the parent of the topmost one does.
         let dies = killed.contains(&own) || self.ledger.engine.hub.is_killed(own);
-        let elsewhere = target.parent.filter(|_| dies);
+        let parent = target.parent.filter(|_| dies);
         let with: Vec<Effect> = killed
             .iter()
             .map(|agent| {
@@ -74,13 +74,13 @@ impl Family<'_> {
             })
             .collect();
         let now = self.ledger.engine.environment.now();
-        let own_row = Some(row.clone()).filter(|_| elsewhere.is_none());
-        let beside = |_: Seq| Beside {
-            heads: elsewhere
+        let own_row = Some(row.clone()).filter(|_| parent.is_none());
+        let extra = |_: Seq| ExtraWrites {
+            heads: parent
                 .map(|agent| HeadClaim { agent, lease: None })
                 .into_iter()
                 .collect(),
-            rows: elsewhere
+            rows: parent
                 .map(|agent| row.clone().into_row(agent, now))
                 .into_iter()
                 .collect(),
@@ -88,7 +88,7 @@ impl Family<'_> {
         };
         let events = own_row.into_iter().chain(also).collect();
         self.ledger.crash_point(CrashPoint::BeforeKillStored);
-        let plan = CommitPlan::events(events).beside(&beside).waiting_if(front);
+        let plan = CommitPlan::events(events).extra(&extra).waiting_if(front);
         let rows = self.ledger.commit(plan).await?;
         self.ledger.crash_point(CrashPoint::AfterKillStored);
         for agent in killed {
@@ -100,12 +100,12 @@ impl Family<'_> {
     }
 
     /// Executes a call of `kill`.
-    pub(super) async fn deal_kill(
+    pub(super) async fn run_kill(
         &mut self,
         arguments: KillArguments,
         call: &OpenCall,
         front: &mut FrontEnd<'_>,
-    ) -> Deal {
+    ) -> FamilyResult {
         let target = match self.named(&arguments.agent).await? {
             Ok(target) => target,
             Err(reason) => return Ok(Err(reason)),
@@ -126,11 +126,11 @@ impl Family<'_> {
             .await
         {
             Ok((rows, killed)) => {
-                front.told(rows);
+                front.emit_rows(rows);
                 Ok(Ok(if killed.contains(&own) {
-                    Dealt::Died(Stop::Interrupt(Cause::Kill))
+                    FamilyOutcome::Died(Stop::Interrupt(Cause::Kill))
                 } else {
-                    Dealt::Done
+                    FamilyOutcome::Done
                 }))
             }
             Err(error @ (EngineError::KillsRoot(_) | EngineError::Dead(_))) => {

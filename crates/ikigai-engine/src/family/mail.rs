@@ -1,13 +1,13 @@
 //! Mail: durable, first in first out, delivered by the row that shows it.
 
 use ikigai_core::data::{UserData, UserOrigin, Verdict};
-use ikigai_core::environment_block::framed;
+use ikigai_core::environment_block::frame;
 use ikigai_core::{Event, Row};
 use ikigai_store::{
     AgentRecord, CommitError, Effect, MailEffect, MailId, MailOrigin, MailRecord, MailTopic, Status,
 };
 
-use super::{Deal, Dealt, Family, done};
+use super::{Family, FamilyOutcome, FamilyResult, done};
 use crate::EngineError;
 use crate::agent_tools::SendArguments;
 use crate::calls::OpenCall;
@@ -118,7 +118,7 @@ impl Ledger {
         let Some(parent) = self.engine.store.agent(parent).await? else {
             return Ok(None);
         };
-        let text = shortened(&report.text);
+        let text = shorten(&report.text);
         let sent = self.mail_to(&parent, &text, report.about);
         Ok(sent.ok().map(|(_, send)| send))
     }
@@ -138,12 +138,12 @@ fn wake_idle_parent(ledger: &Ledger) {
 
 impl Family<'_> {
     /// Executes a call of `send`.
-    pub(super) async fn deal_send(
+    pub(super) async fn run_send(
         &mut self,
         arguments: SendArguments,
         call: &OpenCall,
         front: &mut FrontEnd<'_>,
-    ) -> Deal {
+    ) -> FamilyResult {
         let to = match self.named(&arguments.to).await? {
             Ok(to) => to,
             Err(reason) => return Ok(Err(reason)),
@@ -170,8 +170,8 @@ impl Family<'_> {
         {
             Ok(rows) => {
                 self.ledger.crash_point(CrashPoint::AfterMailSent);
-                front.told(rows);
-                Ok(Ok(Dealt::Sent(to)))
+                front.emit_rows(rows);
+                Ok(Ok(FamilyOutcome::Sent(to)))
             }
             Err(EngineError::Commit(CommitError::Dead(_))) => {
                 Ok(Err(EngineError::Dead(to.name).to_string()))
@@ -182,7 +182,7 @@ impl Family<'_> {
 }
 
 /// Shortens a text to the size limit of mail.
-fn shortened(text: &str) -> String {
+fn shorten(text: &str) -> String {
     const NOTE: &str = "\n[the rest is in the sender's own log]";
     if text.len() <= MOST_MAIL_BYTES {
         return text.to_owned();
@@ -216,5 +216,5 @@ pub(crate) fn shown_mail(mail: &MailRecord, sender: Option<&str>) -> Event {
 /// Frames the text of mail, so that it cannot pass as the user's words.
 pub(super) fn framed_mail(sender: &str, mail: &MailRecord) -> String {
     let attributes = [("from", sender), ("about", mail.about.word())];
-    framed("message", &attributes, &mail.text)
+    frame("message", &attributes, &mail.text)
 }

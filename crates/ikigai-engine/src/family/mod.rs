@@ -26,7 +26,7 @@ use crate::frontend::{FrontEnd, Stop};
 use crate::ledger::{CommitPlan, Ledger};
 
 pub(crate) use fork::fork_held_ledger;
-pub use fork::{ForkWish, Forked};
+pub use fork::{ForkRequest, Forked};
 pub(crate) use mail::{ChildReport, check_mail, shown_mail};
 pub use merge::MergeOf;
 pub use tree::Branch;
@@ -54,7 +54,7 @@ pub(crate) struct Family<'a> {
 }
 
 /// Outcome of a call of these tools.
-pub(crate) enum Dealt {
+pub(crate) enum FamilyOutcome {
     /// Its result is stored.
     Done,
     /// It waits.
@@ -67,58 +67,58 @@ pub(crate) enum Dealt {
 
 impl Family<'_> {
     /// Executes a call of one of these tools.
-    pub(crate) async fn deal(
+    pub(crate) async fn run_tool(
         &mut self,
         tool: AgentTool,
         call: &OpenCall,
         front: &mut FrontEnd<'_>,
-    ) -> Result<Dealt, EngineError> {
-        let dealt = match tool {
+    ) -> Result<FamilyOutcome, EngineError> {
+        let outcome = match tool {
             AgentTool::Fork => match read(&call.arguments) {
-                Ok(read) => self.deal_fork(read.values, call, front).await?,
+                Ok(read) => self.run_fork(read.values, call, front).await?,
                 Err(bad) => Err(bad.0),
             },
             AgentTool::Kill => match read(&call.arguments) {
-                Ok(read) => self.deal_kill(read.values, call, front).await?,
+                Ok(read) => self.run_kill(read.values, call, front).await?,
                 Err(bad) => Err(bad.0),
             },
             AgentTool::Send => match read(&call.arguments) {
-                Ok(read) => self.deal_send(read.values, call, front).await?,
+                Ok(read) => self.run_send(read.values, call, front).await?,
                 Err(bad) => Err(bad.0),
             },
             AgentTool::Wait => match read(&call.arguments) {
-                Ok(read) => self.deal_wait(read.values, call).await?,
+                Ok(read) => self.run_wait(read.values, call).await?,
                 Err(bad) => Err(bad.0),
             },
             AgentTool::Recall => match read(&call.arguments) {
-                Ok(read) => self.deal_recall(read.values, call, front).await?,
+                Ok(read) => self.run_recall(read.values, call, front).await?,
                 Err(bad) => Err(bad.0),
             },
         };
-        match dealt {
-            Ok(dealt) => Ok(dealt),
-            Err(reason) => self.refuse_deal(call, reason, front).await,
+        match outcome {
+            Ok(outcome) => Ok(outcome),
+            Err(reason) => self.refuse_call(call, reason, front).await,
         }
     }
 
-    async fn refuse_deal(
+    async fn refuse_call(
         &mut self,
         call: &OpenCall,
         reason: String,
         front: &mut FrontEnd<'_>,
-    ) -> Result<Dealt, EngineError> {
+    ) -> Result<FamilyOutcome, EngineError> {
         let result = call.result(Came::failed(reason), Verdict::Refused);
         let rows = self
             .ledger
             .commit(CommitPlan::events(vec![result]).waiting(front))
             .await?;
-        front.told(rows);
-        Ok(Dealt::Done)
+        front.emit_rows(rows);
+        Ok(FamilyOutcome::Done)
     }
 }
 
 /// Outcome of a call, or a refusal for the model.
-type Deal = Result<Result<Dealt, String>, EngineError>;
+type FamilyResult = Result<Result<FamilyOutcome, String>, EngineError>;
 
 /// Creates the result of a successful call.
 fn done(text: impl Into<String>) -> Came {

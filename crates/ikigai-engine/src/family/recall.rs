@@ -8,7 +8,7 @@ use ikigai_core::counts::counted;
 use ikigai_core::data::Verdict;
 use ikigai_core::settings::Approve;
 
-use super::{Deal, Dealt, Family, done};
+use super::{Family, FamilyOutcome, FamilyResult, done};
 use crate::EngineError;
 use crate::agent_tools::RecallArguments;
 use crate::calls::{Came, OpenCall};
@@ -27,12 +27,12 @@ const LINE_CHARS: usize = 480;
 
 impl Family<'_> {
     /// Executes a call of `recall`.
-    pub(super) async fn deal_recall(
+    pub(super) async fn run_recall(
         &mut self,
         arguments: RecallArguments,
         call: &OpenCall,
         front: &mut FrontEnd<'_>,
-    ) -> Deal {
+    ) -> FamilyResult {
         if let Some(row) = &arguments.row {
             return self.deal_row(row, arguments.page, call, front).await;
         }
@@ -48,8 +48,8 @@ impl Family<'_> {
             .ledger
             .commit(CommitPlan::events(vec![result]).waiting(front))
             .await?;
-        front.told(rows);
-        Ok(Ok(Dealt::Done))
+        front.emit_rows(rows);
+        Ok(Ok(FamilyOutcome::Done))
     }
 
     async fn recall(
@@ -64,7 +64,7 @@ impl Family<'_> {
         }
         let session = self.recall_scope().await?;
         let workdir = self.ledger.workdir();
-        let asked = SearchOptions {
+        let options = SearchOptions {
             limit: arguments.limit.unwrap_or(HITS).clamp(1, MOST_HITS),
             order: SortOrder::Relevance,
             workdir: Some(Path::new(&workdir)),
@@ -72,7 +72,7 @@ impl Family<'_> {
             session,
             ..SearchOptions::default()
         };
-        self.ledger.engine.search(&typed, asked).await
+        self.ledger.engine.search(&typed, options).await
     }
 
     /// Returns the session that `recall` is limited to; none for all sessions.

@@ -6,7 +6,7 @@ use ikigai_core::{RowRef, Seq};
 use ikigai_store::history;
 use ikigai_tools::output::OutputLimit;
 
-use super::{Deal, Dealt, Family, done};
+use super::{Family, FamilyOutcome, FamilyResult, done};
 use crate::EngineError;
 use crate::calls::{Came, OpenCall};
 use crate::frontend::FrontEnd;
@@ -33,7 +33,7 @@ impl Family<'_> {
         page: Option<usize>,
         call: &OpenCall,
         front: &mut FrontEnd<'_>,
-    ) -> Deal {
+    ) -> FamilyResult {
         let came = match self.row_page(name, page.unwrap_or(1)).await? {
             Ok(came) => came,
             Err(reason) => return Ok(Err(reason)),
@@ -43,8 +43,8 @@ impl Family<'_> {
             .ledger
             .commit(CommitPlan::events(vec![result]).waiting(front))
             .await?;
-        front.told(rows);
-        Ok(Ok(Dealt::Done))
+        front.emit_rows(rows);
+        Ok(Ok(FamilyOutcome::Done))
     }
 
     async fn row_page(&self, name: &str, page: usize) -> Result<Result<Came, String>, EngineError> {

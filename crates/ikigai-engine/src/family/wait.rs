@@ -8,7 +8,7 @@ use ikigai_core::{AgentId, Event, Micros, RowRef, Seq};
 use ikigai_store::{Agent, AgentRecord, Effect, MailEffect, MailRecord, MailTopic, Status};
 
 use super::mail::framed_mail;
-use super::{Deal, Dealt, Family, WAIT_SECONDS};
+use super::{Family, FamilyOutcome, FamilyResult, WAIT_SECONDS};
 use crate::agent_tools::{MOST_WAIT_SECONDS, WaitArguments, WaitUntil};
 use crate::calls::{Came, OpenCall};
 use crate::ledger::Tally;
@@ -89,11 +89,15 @@ impl State {
 impl Family<'_> {
     /// Parses a call of `wait`. The deadline counts from the call's row, so that a restart does not
     /// extend it.
-    pub(super) async fn deal_wait(&mut self, arguments: WaitArguments, call: &OpenCall) -> Deal {
+    pub(super) async fn run_wait(
+        &mut self,
+        arguments: WaitArguments,
+        call: &OpenCall,
+    ) -> FamilyResult {
         Ok(self
             .wait_of(arguments, call.created_at)
             .await?
-            .map(Dealt::Waits))
+            .map(FamilyOutcome::Waits))
     }
 
     pub(crate) async fn wait_of_call(
@@ -174,7 +178,7 @@ impl Family<'_> {
     }
 
     /// Reads the states of watched agents, without delivering their mail.
-    pub(crate) async fn watched(&self, wait: &Wait) -> Result<Watched, EngineError> {
+    pub(crate) async fn watch_wait(&self, wait: &Wait) -> Result<Watched, EngineError> {
         let own = self.ledger.id();
         let mut mail = self.ledger.engine.store.queued_mail(own).await?;
         mail.retain(|mail| mail.from.is_some_and(|from| wait.of.contains(&from)));

@@ -40,7 +40,7 @@ pub struct Live {
     /// Newest words and usage.
     pub summary: AgentSummary,
     /// Time of the newest event.
-    pub heard: Option<Instant>,
+    pub last_event: Option<Instant>,
     /// True if this process runs the agent.
     pub is_ours: bool,
     /// True if a turn has ended and the user has not seen it.
@@ -53,7 +53,7 @@ pub struct RunningTurn {
     /// Time of its start.
     pub since: Instant,
     /// Time of its newest event.
-    pub heard: Instant,
+    pub last_event: Instant,
     /// Phase of a turn.
     pub phase: Phase,
     /// Letters received since the request.
@@ -64,7 +64,7 @@ pub struct RunningTurn {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// The request is sent and no answer has come.
-    Asked,
+    Requested,
     /// The model thinks.
     Thinks,
     /// The model answers.
@@ -114,9 +114,9 @@ impl Live {
 
     /// Applies an event; returns the part that a front end may have to show at once.
     pub fn apply<'e>(&mut self, event: &'e UiEvent, now: Instant) -> LiveChange<'e> {
-        self.heard = Some(now);
+        self.last_event = Some(now);
         if let Some(turn) = &mut self.turn {
-            turn.heard = now;
+            turn.last_event = now;
         }
         match event {
             UiEvent::Began => self.begin(now),
@@ -184,8 +184,8 @@ impl Live {
         self.outcome = None;
         self.turn = Some(RunningTurn {
             since: now,
-            heard: now,
-            phase: Phase::Asked,
+            last_event: now,
+            phase: Phase::Requested,
             letters: 0,
         });
         LiveChange::Began
@@ -212,7 +212,7 @@ impl Live {
 
     fn restart(&mut self) -> LiveChange<'static> {
         self.clear_answer();
-        self.goes_on(Phase::Asked, 0);
+        self.goes_on(Phase::Requested, 0);
         LiveChange::Restarted
     }
 
@@ -351,7 +351,7 @@ impl Live {
                 self.running.retain(|one| Some(one.call) != of);
                 self.drop_question(of);
                 if self.running.is_empty() {
-                    self.goes_on(Phase::Asked, 0);
+                    self.goes_on(Phase::Requested, 0);
                     if let Some(turn) = &mut self.turn {
                         turn.letters = 0;
                     }

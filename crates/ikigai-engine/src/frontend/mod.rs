@@ -42,7 +42,7 @@ pub struct FrontEnd<'a> {
     /// True if this front end can answer questions.
     pub(crate) answers: bool,
     /// Requests that were received and not handled yet.
-    pub(crate) heard: Vec<UserRequest>,
+    pub(crate) pending: Vec<UserRequest>,
     /// Queued messages of this front end.
     pub(crate) queued: Vec<(MailId, String)>,
     /// Commands for the next request boundary.
@@ -64,7 +64,7 @@ impl<'a> FrontEnd<'a> {
             others: None,
             updates,
             answers: true,
-            heard: Vec::new(),
+            pending: Vec::new(),
             queued: Vec::new(),
             at_break: VecDeque::new(),
             after_turn: VecDeque::new(),
@@ -80,25 +80,25 @@ impl<'a> FrontEnd<'a> {
     }
 
     /// Puts requests before the received ones.
-    pub(crate) fn hear_first(&mut self, requests: Vec<UserRequest>) {
-        self.heard.splice(0..0, requests);
+    pub(crate) fn push_first(&mut self, requests: Vec<UserRequest>) {
+        self.pending.splice(0..0, requests);
     }
 
     /// Returns true if an unhandled request answers the call's question.
     pub(crate) fn is_answered(&self, call: RowRef) -> bool {
         let answers = |request: &UserRequest| matches!(request, UserRequest::Answer { call: of, .. } if *of == call);
-        self.heard.iter().any(answers)
+        self.pending.iter().any(answers)
     }
 
     /// Waits for the next request, forever if the front end is gone. Safe to cancel.
     pub(crate) async fn next(&mut self) -> UserRequest {
-        if !self.heard.is_empty() {
-            return self.heard.remove(0);
+        if !self.pending.is_empty() {
+            return self.pending.remove(0);
         }
         tokio::select! {
             biased;
             Some(request) = self.requests.recv() => request,
-            Some(request) = said_by(self.others.as_mut()) => request,
+            Some(request) = next_of(self.others.as_mut()) => request,
             else => std::future::pending().await,
         }
     }
@@ -115,15 +115,15 @@ impl<'a> FrontEnd<'a> {
     }
 
     /// Returns a received request without waiting.
-    pub(crate) fn next_said(&mut self) -> Option<UserRequest> {
-        if !self.heard.is_empty() {
-            return Some(self.heard.remove(0));
+    pub(crate) fn next_pending(&mut self) -> Option<UserRequest> {
+        if !self.pending.is_empty() {
+            return Some(self.pending.remove(0));
         }
-        let said = self.requests.try_recv().ok();
-        said.or_else(|| self.others.as_mut()?.try_recv().ok())
+        let request = self.requests.try_recv().ok();
+        request.or_else(|| self.others.as_mut()?.try_recv().ok())
     }
 
-    pub(crate) fn tell(&mut self, update: UiEvent) {
+    pub(crate) fn emit(&mut self, update: UiEvent) {
         (self.updates)(update);
     }
 
@@ -131,7 +131,7 @@ impl<'a> FrontEnd<'a> {
     pub(crate) fn hand_back(&mut self, mail: Vec<MailRecord>) {
         for mail in mail {
             self.queued.retain(|(queued, _)| *queued != mail.id);
-            self.tell(UiEvent::TakenBack {
+            self.emit(UiEvent::TakenBack {
                 mail: mail.id,
                 text: mail.text,
             });
@@ -139,8 +139,8 @@ impl<'a> FrontEnd<'a> {
     }
 
     /// Returns the cause of a stop request that is not handled yet.
-    pub(crate) fn stop_heard(&self) -> Option<Cause> {
-        self.heard.iter().find_map(|request| match request {
+    pub(crate) fn pending_stop(&self) -> Option<Cause> {
+        self.pending.iter().find_map(|request| match request {
             UserRequest::Stop(Stop::Interrupt(cause)) => Some(*cause),
             _ => None,
         })
@@ -148,7 +148,7 @@ impl<'a> FrontEnd<'a> {
 
     /// Reports lines that a failed turn did not handle.
     pub(crate) fn give_back(&mut self, error: &EngineError) {
-        while let Some(request) = self.next_said() {
+        while let Some(request) = self.next_pending() {
             match request {
                 UserRequest::Line(input) => self.after_turn.push_back(input.into()),
                 UserRequest::Submit(submission) => self.after_turn.push_back(submission.into()),
@@ -163,7 +163,7 @@ impl<'a> FrontEnd<'a> {
 
     /// Reports why the agent ends and the lines that it did not handle.
     pub(crate) fn end(&mut self, error: &EngineError) {
-        self.tell(UiEvent::Warning(error.to_string()));
+        self.emit(UiEvent::Warning(error.to_string()));
         self.requests.close();
         self.give_back(error);
     }
@@ -176,7 +176,7 @@ impl<'a> FrontEnd<'a> {
             Some(id) if input.is_message() && error.may_pass() => UiEvent::Unstored { id, reason },
             id => UiEvent::NotStored { id, input, reason },
         };
-        self.tell(update);
+        self.emit(update);
     }
 
     /// Takes all waiting requests, for the front end of the next job.
@@ -184,29 +184,29 @@ impl<'a> FrontEnd<'a> {
         let lines = self.at_break.drain(..).chain(self.after_turn.drain(..));
         let mut waiting: Vec<_> = lines.map(WaitingLine::into_request).collect();
         waiting.extend(self.jobs.drain(..).map(UserRequest::Do));
-        waiting.append(&mut self.heard);
+        waiting.append(&mut self.pending);
         waiting
     }
 
     /// Returns true if a waiting request ends the process or kills the agent.
-    pub(crate) fn hears_end(&self) -> bool {
+    pub(crate) fn has_pending_end(&self) -> bool {
         let ends = |request: &UserRequest| {
             matches!(
                 request,
                 UserRequest::Stop(Stop::Interrupt(Cause::Exit | Cause::Kill))
             )
         };
-        self.heard.iter().any(ends)
+        self.pending.iter().any(ends)
     }
 
-    pub(crate) fn told(&mut self, rows: Vec<Row>) {
+    pub(crate) fn emit_rows(&mut self, rows: Vec<Row>) {
         for row in rows {
-            self.tell(UiEvent::Stored(row));
+            self.emit(UiEvent::Stored(row));
         }
     }
 }
 
 /// Waits for a request of other agents; none without a channel.
-async fn said_by(others: Option<&mut mpsc::Receiver<UserRequest>>) -> Option<UserRequest> {
+async fn next_of(others: Option<&mut mpsc::Receiver<UserRequest>>) -> Option<UserRequest> {
     others?.recv().await
 }

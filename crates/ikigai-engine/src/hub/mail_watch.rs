@@ -21,7 +21,7 @@ impl Hub {
 
     /// Starts turns of idle agents of this process that have new mail.
     pub(super) async fn wake_idle(&self, store: &dyn ReadLog) {
-        for agent in self.attended() {
+        for agent in self.active_agents() {
             if self.is_working(agent) == Some(false) {
                 // A failing store gives no answer; the next change triggers another check.
                 let wakes = self.takes_new_mail(store, agent).await.unwrap_or(false);

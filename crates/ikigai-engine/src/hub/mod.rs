@@ -63,7 +63,7 @@ pub(crate) struct Hub {
     /// True if a task waits for an agent of another process.
     outside: AtomicBool,
     /// Wakes the watcher when such a wait begins.
-    asked: Arc<Notify>,
+    questions_changed: Arc<Notify>,
     /// Limits parallel requests.
     pub(crate) requests: Semaphore,
     /// Held while an agent is opened here, so that none is opened twice.
@@ -103,7 +103,7 @@ enum LifeEnd {
 
 impl Slot {
     /// Returns true if it has handled all requests but its current job.
-    fn has_heard(&self) -> bool {
+    fn is_caught_up(&self) -> bool {
         !self.minds && !self.has_pending()
     }
 
@@ -174,7 +174,7 @@ impl Hub {
             seats: AtomicU64::new(0),
             changes: watch::channel(0).0,
             outside: AtomicBool::new(false),
-            asked: Arc::default(),
+            questions_changed: Arc::default(),
             requests: Semaphore::new(requests),
             door: Semaphore::new(1),
             front: Mutex::default(),
@@ -215,7 +215,7 @@ impl Hub {
 
     /// Registers an agent; returns its seat and the receiver of its requests.
     pub(crate) fn enlist(self: &Arc<Self>, agent: AgentId) -> (Seat, mpsc::Receiver<UserRequest>) {
-        let (requests, heard) = mpsc::channel(USER_REQUESTS);
+        let (requests, receiver) = mpsc::channel(USER_REQUESTS);
         let number = self.seats.fetch_add(1, Ordering::Relaxed);
         let is_leaving = self.leaving.load(Ordering::Relaxed);
         let slot = Slot {
@@ -229,7 +229,7 @@ impl Hub {
         self.slots().insert(agent, slot);
         let hub = self.clone();
         let seat = Seat { hub, agent, number };
-        (seat, heard)
+        (seat, receiver)
     }
 
     /// Says that an agent works, or that it has ended its work and listens.
@@ -271,7 +271,7 @@ impl Hub {
     }
 
     /// Returns the agents of this process.
-    pub(crate) fn attended(&self) -> Vec<AgentId> {
+    pub(crate) fn active_agents(&self) -> Vec<AgentId> {
         self.slots().keys().copied().collect()
     }
 
@@ -305,9 +305,9 @@ impl Hub {
         };
         // A waiting task must not find it idle before it has received its work.
         let works = request.starts_work();
-        let heard = slot.requests.try_send(request).is_ok();
-        slot.working |= works && heard;
-        heard
+        let receiver = slot.requests.try_send(request).is_ok();
+        slot.working |= works && receiver;
+        receiver
     }
 
     /// Returns the request channel of an agent of this process.
@@ -327,12 +327,12 @@ impl Hub {
     }
 
     /// Returns true if an agent has handled all requests but its current job.
-    pub(crate) fn has_heard(&self, agent: AgentId) -> bool {
-        self.slots().get(&agent).is_none_or(Slot::has_heard)
+    pub(crate) fn is_caught_up(&self, agent: AgentId) -> bool {
+        self.slots().get(&agent).is_none_or(Slot::is_caught_up)
     }
 
     /// Returns the watch that changes when an agent of this process starts or ends work.
-    pub(crate) fn stirs(&self) -> watch::Receiver<u64> {
+    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
@@ -374,7 +374,7 @@ impl Hub {
     /// Records that a task waits for an agent of another process.
     pub(crate) fn look_outside(&self) {
         if !self.outside.swap(true, Ordering::Relaxed) {
-            self.asked.notify_one();
+            self.questions_changed.notify_one();
         }
     }
 
@@ -449,7 +449,8 @@ async fn look_on(hub: Weak<Hub>, store: Weak<dyn ReadLog>) {
     let Some((mut watch, mut seen)) = start_watching(&hub, &store).await else {
         return;
     };
-    let Some(asked) = hub.upgrade().map(|hub| Arc::clone(&hub.asked)) else {
+    let Some(questions_changed) = hub.upgrade().map(|hub| Arc::clone(&hub.questions_changed))
+    else {
         return;
     };
     // Time of the next wake-up of waits for other processes; none without such a wait.
@@ -465,7 +466,7 @@ async fn look_on(hub: Weak<Hub>, store: Weak<dyn ReadLog>) {
             is_there = watch.changed() => if !is_there {
                 return;
             },
-            () = asked.notified() => {
+            () = questions_changed.notified() => {
                 wake = Some(Instant::now() + OUTSIDE);
                 continue;
             }

@@ -22,7 +22,7 @@ const MOST_RACES: usize = 64;
 
 /// Rows of other agents and effects stored with an agent's own rows.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Beside {
+pub(crate) struct ExtraWrites {
     /// Heads of other agents whose logs grow.
     pub(crate) heads: Vec<HeadClaim>,
     /// Rows of other agents.
@@ -31,7 +31,7 @@ pub(crate) struct Beside {
     pub(crate) with: Vec<Effect>,
 }
 
-impl Beside {
+impl ExtraWrites {
     /// Adds effects before the others.
     pub(crate) fn counted(mut self, effects: &[Effect]) -> Self {
         self.with.splice(0..0, effects.iter().cloned());
@@ -40,7 +40,7 @@ impl Beside {
 }
 
 /// Makes rows and effects besides the agent's rows, given its head before them.
-type BesideAt<'a> = &'a (dyn Fn(Seq) -> Beside + Sync);
+type ExtraWritesAt<'a> = &'a (dyn Fn(Seq) -> ExtraWrites + Sync);
 
 /// Makes effects that name positions of the rows, given the agent's head before them.
 type EffectsAt<'a> = &'a (dyn Fn(Seq) -> Vec<Effect> + Sync);
@@ -50,7 +50,7 @@ pub(crate) struct CommitPlan<'a, 'd> {
     events: Vec<Event>,
     effects: Vec<Effect>,
     effects_at: Option<EffectsAt<'a>>,
-    beside: Option<BesideAt<'a>>,
+    extra: Option<ExtraWritesAt<'a>>,
     /// Time of the last row; now if none is given.
     dated: Option<Micros>,
     /// Front end that waits with the agent while the store is away.
@@ -64,7 +64,7 @@ impl<'a, 'd> CommitPlan<'a, 'd> {
             events,
             effects: Vec::new(),
             effects_at: None,
-            beside: None,
+            extra: None,
             dated: None,
             waits: None,
         }
@@ -88,13 +88,13 @@ impl<'a, 'd> CommitPlan<'a, 'd> {
     }
 
     /// Adds rows of other agents, with their effects.
-    pub(crate) fn beside(mut self, beside: BesideAt<'a>) -> Self {
-        self.beside = Some(beside);
+    pub(crate) fn extra(mut self, extra: ExtraWritesAt<'a>) -> Self {
+        self.extra = Some(extra);
         self
     }
 
     /// Sets the time of the last row, if one is given.
-    pub(crate) fn dated(mut self, at: Option<Micros>) -> Self {
+    pub(crate) fn at_time(mut self, at: Option<Micros>) -> Self {
         self.dated = at;
         self
     }
@@ -116,7 +116,7 @@ struct Attempt<'a> {
     rows: Vec<NewRow>,
     effects: Vec<Effect>,
     effects_at: Option<EffectsAt<'a>>,
-    beside: Option<BesideAt<'a>>,
+    extra: Option<ExtraWritesAt<'a>>,
     /// Events whose tags depend on their rows' positions, by index of the row.
     granting: Vec<(usize, Event)>,
     /// They may be stored already, after this one.
@@ -136,14 +136,14 @@ impl Ledger {
             events,
             effects,
             effects_at,
-            beside,
+            extra,
             dated,
             waits,
         } = plan;
         let mut attempt = Attempt {
             effects,
             effects_at,
-            beside,
+            extra,
             ..self.attempt(events)
         };
         if let (Some(row), Some(at)) = (attempt.rows.last_mut(), dated) {
@@ -173,7 +173,7 @@ impl Ledger {
             rows: rows.collect(),
             effects: Vec::new(),
             effects_at: None,
-            beside: None,
+            extra: None,
             granting,
             perhaps_after: None,
         }
@@ -238,8 +238,8 @@ impl Ledger {
     }
 
     fn batch(&self, attempt: &Attempt<'_>, head: Seq) -> Batch {
-        let beside = attempt.beside.map(|beside| beside(head));
-        let beside = beside.unwrap_or_default();
+        let extra = attempt.extra.map(|extra| extra(head));
+        let extra = extra.unwrap_or_default();
         let own = HeadClaim {
             agent: self.id(),
             lease: Some(LeaseClaim {
@@ -249,10 +249,10 @@ impl Ledger {
         };
         let at = attempt.effects_at.map(|effects| effects(head));
         let effects = attempt.effects.iter().cloned();
-        let effects = effects.chain(at.unwrap_or_default()).chain(beside.with);
+        let effects = effects.chain(at.unwrap_or_default()).chain(extra.with);
         Batch {
-            heads: [own].into_iter().chain(beside.heads).collect(),
-            rows: attempt.rows.iter().cloned().chain(beside.rows).collect(),
+            heads: [own].into_iter().chain(extra.heads).collect(),
+            rows: attempt.rows.iter().cloned().chain(extra.rows).collect(),
             with: effects.chain(self.due_snapshot()).collect(),
         }
     }

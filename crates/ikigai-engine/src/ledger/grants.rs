@@ -40,7 +40,7 @@ impl Ledger {
         };
         // With a mode for this process, there is nothing to offer.
         if self.approve.is_none() && self.engine.hub.offers_grants(self.id()) {
-            front.tell(UiEvent::GrantOffer(format!(
+            front.emit(UiEvent::GrantOffer(format!(
                 "Not in force here: {foreign}, granted by another user or machine. \
                  /approve grant to apply"
             )));

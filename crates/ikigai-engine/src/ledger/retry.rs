@@ -91,7 +91,7 @@ pub(crate) async fn report_silence<T>(
     if let Ok(done) = timeout(SILENCE, &mut work).await {
         return done;
     }
-    front.tell(UiEvent::StoreAway("the store does not answer".to_owned()));
+    front.emit(UiEvent::StoreAway("the store does not answer".to_owned()));
     work.await
 }
 
@@ -108,21 +108,21 @@ pub(super) async fn pause(
     error: &EngineError,
     front: &mut FrontEnd<'_>,
 ) -> Result<(), EngineError> {
-    front.tell(UiEvent::StoreAway(error.to_string()));
+    front.emit(UiEvent::StoreAway(error.to_string()));
     let end = Instant::now() + PAUSE;
-    let mut heard = std::mem::take(&mut front.heard);
-    let stops = |heard: &[UserRequest]| {
+    let mut pending = std::mem::take(&mut front.pending);
+    let stops = |pending: &[UserRequest]| {
         let is_stop = |request: &&UserRequest| matches!(request, UserRequest::Stop(_));
-        heard.iter().filter(is_stop).count()
+        pending.iter().filter(is_stop).count()
     };
     loop {
         tokio::select! {
             () = sleep_until(end) => break,
-            request = front.next() => heard.push(request),
+            request = front.next() => pending.push(request),
         }
     }
-    front.heard = heard;
-    if stops(&front.heard) > 1 {
+    front.pending = pending;
+    if stops(&front.pending) > 1 {
         return Err(EngineError::StoreAway(error.to_string()));
     }
     Ok(())

@@ -29,7 +29,7 @@ enum Awaited {
         reports: bool,
     },
     /// A request interrupts the wait.
-    Asked,
+    Requested,
     Stopped(Stop),
 }
 
@@ -81,7 +81,7 @@ impl JobLoop<'_> {
         // Keep requests of the last moment.
         if outcome.is_ok()
             && let Some(Stop::Interrupt(cause @ (Cause::Exit | Cause::Kill))) =
-                self.worker.hear(front).await?
+                self.worker.drain(front).await?
         {
             return Ok(Outcome::Interrupted(cause));
         }
@@ -138,7 +138,7 @@ impl JobLoop<'_> {
                 Awaited::Done { reports: true } if self.has_mail().await? => {
                     outcome = self.carry_out(AgentJob::Mail, front).await?;
                 }
-                Awaited::Done { .. } | Awaited::Asked => {}
+                Awaited::Done { .. } | Awaited::Requested => {}
             }
         }
     }
@@ -174,7 +174,7 @@ impl JobLoop<'_> {
     /// Stores the lines that were typed before the program exits.
     /// Messages wait as mail; no turn begins, and no shell command starts.
     async fn finish_lines(&mut self, front: &mut FrontEnd<'_>) {
-        let mut finished = self.worker.hear(front).await.map(drop);
+        let mut finished = self.worker.drain(front).await.map(drop);
         while finished.is_ok() {
             let starts_shell = |waiting: &WaitingLine| matches!(waiting.input, UserInput::Shell(_));
             front.at_break.retain(|waiting| !starts_shell(waiting));
@@ -186,7 +186,7 @@ impl JobLoop<'_> {
             }
         }
         if let Err(error) = finished {
-            front.tell(UiEvent::Warning(error.to_string()));
+            front.emit(UiEvent::Warning(error.to_string()));
         }
     }
 
@@ -201,7 +201,7 @@ impl JobLoop<'_> {
                 Awaited::Stopped(stop) => return Ok(Some(stop)),
                 Awaited::Done { .. } => return Ok(None),
                 // The front end is about to exit: its messages become mail for the next turn.
-                Awaited::Asked => {}
+                Awaited::Requested => {}
             }
         }
     }
@@ -245,7 +245,7 @@ impl JobLoop<'_> {
             }
             AgentJob::Submit(submission) => {
                 if submission.input.is_message() {
-                    return self.worker.submitted(submission, front).await;
+                    return self.worker.handle_submission(submission, front).await;
                 }
                 front.at_break.push_back(submission.into());
                 Ok(Outcome::Completed)
@@ -263,7 +263,7 @@ impl JobLoop<'_> {
             }
             AgentJob::Merge(preview, text) => {
                 match store_merge(self.worker, &preview, &text, front).await {
-                    Err(EngineError::Refused(reason)) => front.tell(UiEvent::Warning(reason)),
+                    Err(EngineError::Refused(reason)) => front.emit(UiEvent::Warning(reason)),
                     merged => merged?,
                 }
                 Ok(Outcome::Completed)
@@ -301,10 +301,10 @@ impl JobLoop<'_> {
             tokio::select! {
                 biased;
                 request = front.next() => {
-                    let stop = self.worker.heed(request, front).await?;
+                    let stop = self.worker.handle(request, front).await?;
                     // A command that interrupts turns finds no turn to interrupt.
                     if !front.after_turn.is_empty() || !front.at_break.is_empty() {
-                        return Ok(Awaited::Asked);
+                        return Ok(Awaited::Requested);
                     }
                     if let Some(stop) = stop {
                         self.stop_others(&stop).await;
@@ -314,7 +314,7 @@ impl JobLoop<'_> {
                         front.jobs.push_back(AgentJob::Mail);
                     }
                     if !front.jobs.is_empty() {
-                        return Ok(Awaited::Asked);
+                        return Ok(Awaited::Requested);
                     }
                 }
                 _ = changes.changed() => {}
@@ -393,7 +393,7 @@ async fn live(
         } else {
             front.without_answers()
         };
-        front.hear_first(next.heard);
+        front.push_first(next.pending);
         let has_worked = next.job.is_some();
         let said = match &next.job {
             Some(AgentJob::Say(text)) => Some(text.clone()),
@@ -436,7 +436,7 @@ async fn live(
             Ok(Some(job)) => {
                 next = NextWork {
                     job: Some(job),
-                    heard: front.take_waiting(),
+                    pending: front.take_waiting(),
                 };
                 continue;
             }
@@ -451,7 +451,7 @@ async fn live(
             engine.hub.wake(agent);
         }
         match listen(&mut worker, &mut front).await {
-            Some(heard) => next = heard,
+            Some(pending) => next = pending,
             None => break,
         }
     }
@@ -468,14 +468,14 @@ async fn live(
 struct NextWork {
     job: Option<AgentJob>,
     /// Requests to handle during the job.
-    heard: Vec<UserRequest>,
+    pending: Vec<UserRequest>,
 }
 
 impl From<AgentJob> for NextWork {
     fn from(job: AgentJob) -> Self {
         Self {
             job: Some(job),
-            heard: Vec::new(),
+            pending: Vec::new(),
         }
     }
 }
@@ -486,7 +486,7 @@ async fn listen(worker: &mut Worker, front: &mut FrontEnd<'_>) -> Option<NextWor
     loop {
         let request = if worker.ledger.engine.hub.is_dismissed(agent) {
             // A command may have swallowed the stop, so no other request might come.
-            front.next_said()?
+            front.next_pending()?
         } else {
             front.next().await
         };
@@ -499,14 +499,14 @@ async fn listen(worker: &mut Worker, front: &mut FrontEnd<'_>) -> Option<NextWor
             UserRequest::List(listing) => {
                 worker.ledger.engine.hub.set_minding(agent);
                 if let Err(error) = worker.interpreter.list(worker, listing, front).await {
-                    front.tell(UiEvent::Warning(error.to_string()));
+                    front.emit(UiEvent::Warning(error.to_string()));
                 }
             }
             // The answer to a question of a stopped turn resumes the turn (E9d).
             answer @ UserRequest::Answer { .. } => {
                 return Some(NextWork {
                     job: Some(AgentJob::Resume),
-                    heard: vec![answer],
+                    pending: vec![answer],
                 });
             }
             UserRequest::TakeBack(mail) => {

@@ -17,7 +17,7 @@ use ikigai_store::{AgentRecord, CommitError};
 use tokio::sync::watch;
 
 use crate::commands::Dispatcher;
-use crate::family::ForkWish;
+use crate::family::ForkRequest;
 use crate::frontend::AgentJob;
 use crate::frontend::{Stop, UserRequest};
 use crate::hub::{Opening, UseObserver};
@@ -43,7 +43,7 @@ impl Engine {
     /// Activates an agent: takes its lease, settles an unfinished turn, starts its task.
     ///
     /// Sends no request. Does nothing if the agent is active here already.
-    pub async fn attend(&self, agent: &AgentRecord) -> Result<(), EngineError> {
+    pub async fn activate(&self, agent: &AgentRecord) -> Result<(), EngineError> {
         let _door = self.hub.door.acquire().await;
         if self.hub.is_working(agent.id).is_none() {
             let mut worker = self.open(agent).await?;
@@ -54,7 +54,11 @@ impl Engine {
     }
 
     /// Creates a root agent in a directory's session and activates it.
-    pub async fn attend_new(&self, directory: &str, workdir: &str) -> Result<AgentId, EngineError> {
+    pub async fn activate_new(
+        &self,
+        directory: &str,
+        workdir: &str,
+    ) -> Result<AgentId, EngineError> {
         let mut worker = self.create_root(directory, workdir).await?;
         worker.apply_opening(None).await?;
         let agent = worker.agent().state.agent();
@@ -87,7 +91,7 @@ impl Engine {
         if self.hub.is_working(agent).is_none() {
             let record = self.store.agent(agent).await?;
             let record = record.ok_or_else(|| EngineError::NoSuchAgent(agent.to_string()))?;
-            self.attend(&record).await?;
+            self.activate(&record).await?;
         }
         if self.hub.deliver(agent, request) {
             Ok(())
@@ -102,24 +106,24 @@ impl Engine {
     }
 
     /// Returns true if an agent has handled all requests but its current job.
-    pub fn has_heard(&self, agent: AgentId) -> bool {
-        self.hub.has_heard(agent)
+    pub fn is_caught_up(&self, agent: AgentId) -> bool {
+        self.hub.is_caught_up(agent)
     }
 
     /// Returns true if no agent of this process works or has pending requests.
     pub fn is_idle(&self) -> bool {
-        let mut attended = self.hub.attended().into_iter();
-        self.hub.working().is_empty() && attended.all(|agent| self.hub.has_heard(agent))
+        let mut active_agents = self.hub.active_agents().into_iter();
+        self.hub.working().is_empty() && active_agents.all(|agent| self.hub.is_caught_up(agent))
     }
 
     /// Returns a watch that changes when an agent here starts or ends work.
-    pub fn stirs(&self) -> watch::Receiver<u64> {
-        self.hub.stirs()
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.hub.subscribe()
     }
 
     /// Returns the agents of this process.
-    pub fn attended(&self) -> Vec<AgentId> {
-        self.hub.attended()
+    pub fn active_agents(&self) -> Vec<AgentId> {
+        self.hub.active_agents()
     }
 
     /// Gives back an agent's lease, so that another process may take it. Interrupts a running turn,
@@ -127,13 +131,14 @@ impl Engine {
     pub async fn release(&self, agent: AgentId) -> Option<bool> {
         let worked = self.hub.is_working(agent)?;
         if worked {
-            let mut stirs = self.hub.stirs();
+            let mut activity = self.hub.subscribe();
             self.hub
                 .deliver(agent, UserRequest::Stop(Stop::Interrupt(Cause::Exit)));
             let ended = async {
                 loop {
-                    stirs.mark_unchanged();
-                    if self.hub.is_working(agent) != Some(true) || stirs.changed().await.is_err() {
+                    activity.mark_unchanged();
+                    if self.hub.is_working(agent) != Some(true) || activity.changed().await.is_err()
+                    {
                         return;
                     }
                 }
@@ -154,7 +159,7 @@ impl Engine {
             let Some(record) = self.store.agent(*agent).await? else {
                 continue;
             };
-            match self.attend(&record).await {
+            match self.activate(&record).await {
                 Ok(()) => {}
                 // Another process took it, or it was killed.
                 Err(EngineError::Commit(CommitError::Held { .. }) | EngineError::Dead(_)) => {
@@ -176,7 +181,7 @@ impl Engine {
 
     /// Gives back the leases of all idle agents of this process.
     pub async fn dismiss(&self) {
-        for agent in self.hub.attended() {
+        for agent in self.hub.active_agents() {
             if self.hub.is_working(agent) == Some(false) {
                 self.hub.let_go(agent).await;
             }
@@ -189,12 +194,12 @@ impl Engine {
     pub async fn leave(&self) {
         // A line may be on its way to an agent that is being opened.
         let _ = tokio::time::timeout(DOOR_WITHIN, self.hub.door.acquire()).await;
-        let mut changes = self.hub.stirs();
+        let mut changes = self.hub.subscribe();
         self.hub.dismiss_all();
         let gone = async {
             loop {
                 changes.mark_unchanged();
-                if self.hub.attended().is_empty() || changes.changed().await.is_err() {
+                if self.hub.active_agents().is_empty() || changes.changed().await.is_err() {
                     return;
                 }
             }
@@ -220,7 +225,11 @@ impl Engine {
     ///
     /// Appends the parent's row without its lease, so its owner continues. This process owns the
     /// child.
-    pub async fn fork_held(&self, parent: AgentId, wish: &ForkWish) -> Result<Worker, EngineError> {
+    pub async fn fork_held(
+        &self,
+        parent: AgentId,
+        wish: &ForkRequest,
+    ) -> Result<Worker, EngineError> {
         let ledger = Box::pin(crate::family::fork_held_ledger(self, parent, wish, start)).await?;
         Ok(Worker::new(ledger, &Dispatcher))
     }
@@ -229,7 +238,7 @@ impl Engine {
 impl Worker {
     /// Creates a fresh child and continues as it.
     pub async fn into_fresh_child(mut self) -> Result<Self, EngineError> {
-        let wish = ForkWish {
+        let wish = ForkRequest {
             name: None,
             prompt: None,
             context: ForkContext::Fresh,

@@ -112,11 +112,11 @@ impl Engine {
         let waits: Vec<_> = stopped.iter().filter(|one| !one.goes_on).collect();
         let goes_on: Vec<_> = stopped.iter().filter(|one| one.goes_on).collect();
         if !goes_on.is_empty() {
-            let line = told(&goes_on, self.environment.now());
+            let line = notice(&goes_on, self.environment.now());
             lines.push((Severity::Info, format!("▶ {line} · resuming")));
         }
         if self.resume == Resume::Ask && !waits.is_empty() {
-            let line = told(&waits, self.environment.now());
+            let line = notice(&waits, self.environment.now());
             lines.push((
                 Severity::Info,
                 format!("⏸ {line} · /resume all to continue"),
@@ -133,7 +133,7 @@ impl Engine {
 }
 
 /// Formats `3 interrupted turns (2 h ago): a, b, c`.
-fn told(stopped: &[&Stopped], now: Micros) -> String {
+fn notice(stopped: &[&Stopped], now: Micros) -> String {
     let turns = counted(stopped.len(), "interrupted turn");
     let names = stopped.iter().take(MOST_NAMED);
     let mut names: Vec<_> = names.map(|one| one.agent.name.clone()).collect();

@@ -38,7 +38,7 @@ impl Engine {
         let record = self.store.agent(agent).await?;
         let record = record.ok_or_else(|| EngineError::NoSuchAgent(agent.to_string()))?;
         // Taking the lease waits for a running commit of a former holder.
-        match self.attend(&record).await {
+        match self.activate(&record).await {
             Ok(()) | Err(EngineError::Commit(CommitError::Held { .. })) => {}
             Err(error) => return Err(error),
         }

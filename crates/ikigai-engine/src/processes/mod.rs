@@ -149,7 +149,7 @@ impl Processes<'_> {
             let plan = CommitPlan::events(rows).with(effects);
             let rows = self.ledger.commit(plan.waiting(front)).await?;
             self.engine().processes.drop_news(job.id);
-            front.told(rows);
+            front.emit_rows(rows);
         }
         Ok(!all.is_empty())
     }

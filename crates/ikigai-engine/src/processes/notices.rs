@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use ikigai_core::Event;
 use ikigai_core::data::{UserData, UserOrigin};
-use ikigai_core::environment_block::framed;
+use ikigai_core::environment_block::frame;
 use ikigai_store::{JobRecord, MailRecord};
 use ikigai_tools::output::clean;
 use ikigai_tools::process::keeper::{ProcessEnd, read_output};
@@ -78,7 +78,7 @@ pub(crate) fn shown_notice(mail: &MailRecord, process: u64) -> Event {
     let first = mail.text.lines().next().unwrap_or_default();
     let typed = if is_end { "" } else { first };
     Event::User {
-        text: framed(NOTICE, &[(PROCESS, &number)], &mail.text),
+        text: frame(NOTICE, &[(PROCESS, &number)], &mail.text),
         data: UserData {
             origin: Some(UserOrigin::Notice),
             process: Some(process),

@@ -11,7 +11,7 @@ use crate::EngineError;
 use crate::agent_tools::AgentTool;
 use crate::calls::OpenCall;
 use crate::environment::CrashPoint;
-use crate::family::{Dealt, Moment, Wait, consumed_by_next};
+use crate::family::{FamilyOutcome, Moment, Wait, consumed_by_next};
 use crate::frontend::{FrontEnd, Stop, UiEvent};
 use crate::ledger::{CommitPlan, read_held};
 
@@ -24,14 +24,14 @@ impl ToolRound<'_> {
         round: &mut CallSet,
         front: &mut FrontEnd<'_>,
     ) -> Result<Option<Stop>, EngineError> {
-        let stage = match self.worker.family().deal(tool, &open, front).await? {
-            Dealt::Done => return Ok(None),
-            Dealt::Sent(to) => {
+        let stage = match self.worker.family().run_tool(tool, &open, front).await? {
+            FamilyOutcome::Done => return Ok(None),
+            FamilyOutcome::Sent(to) => {
                 wake_relative(self.worker, &to).await?;
                 return Ok(None);
             }
-            Dealt::Died(stop) => return Ok(Some(stop)),
-            Dealt::Waits(wait) => self.begin_wait(wait, open.at, front),
+            FamilyOutcome::Died(stop) => return Ok(Some(stop)),
+            FamilyOutcome::Waits(wait) => self.begin_wait(wait, open.at, front),
         };
         round.calls.push(Call {
             open,
@@ -42,7 +42,7 @@ impl ToolRound<'_> {
     }
 
     /// Executes a call of an agent tool that the user approved.
-    pub(super) async fn start_deal(
+    pub(super) async fn start_agent_tool(
         &mut self,
         tool: AgentTool,
         index: usize,
@@ -50,16 +50,17 @@ impl ToolRound<'_> {
         front: &mut FrontEnd<'_>,
     ) -> Result<Option<Stop>, EngineError> {
         let call = &mut round.calls[index];
-        let dealt = self.worker.family().deal(tool, &call.open, front).await?;
+        let mut family = self.worker.family();
+        let outcome = family.run_tool(tool, &call.open, front).await?;
         call.stage = Stage::Ended;
-        match dealt {
-            Dealt::Done => Ok(None),
-            Dealt::Sent(to) => {
+        match outcome {
+            FamilyOutcome::Done => Ok(None),
+            FamilyOutcome::Sent(to) => {
                 wake_relative(self.worker, &to).await?;
                 Ok(None)
             }
-            Dealt::Died(stop) => Ok(Some(stop)),
-            Dealt::Waits(wait) => {
+            FamilyOutcome::Died(stop) => Ok(Some(stop)),
+            FamilyOutcome::Waits(wait) => {
                 call.stage = self.begin_wait(wait, call.open.at, front);
                 Ok(None)
             }
@@ -69,7 +70,7 @@ impl ToolRound<'_> {
     /// Starts waiting for other agents.
     fn begin_wait(&self, wait: Wait, call: RowRef, front: &mut FrontEnd<'_>) -> Stage {
         let until = Instant::now() + wait.left(self.worker.engine().environment.now());
-        front.tell(UiEvent::Running(call));
+        front.emit(UiEvent::Running(call));
         Stage::Waiting(wait, until)
     }
 
@@ -113,7 +114,7 @@ impl ToolRound<'_> {
             };
             self.worker.crash_point(CrashPoint::AfterWaitAnswered);
             call.stage = Stage::Ended;
-            front.told(rows);
+            front.emit_rows(rows);
         }
         Ok(())
     }

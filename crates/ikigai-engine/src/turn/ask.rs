@@ -79,7 +79,7 @@ impl TurnLoop<'_> {
             // Without tools the model has to answer: better than a turn that ends with nothing.
             request.tools.clear();
             let text = "last request of this turn: sent without tools";
-            front.tell(UiEvent::Notice(text.to_owned()));
+            front.emit(UiEvent::Notice(text.to_owned()));
         }
         let scale = Scale::of(state, view, &self.turn.target, self.turn.scale);
         let input = scale.counted(estimate_request(&request));
@@ -126,7 +126,7 @@ impl TurnLoop<'_> {
                 )
                 .await?;
             self.worker.crash_point(CrashPoint::AfterFailureStored);
-            front.told(rows);
+            front.emit_rows(rows);
             return Ok(TurnStep::Ask);
         }
         let taken = match &ending {
@@ -137,11 +137,11 @@ impl TurnLoop<'_> {
         let with = withdrawn(&taken);
         let (rows, outcome) = self.finish(draft, ending, with, reservation, front).await?;
         let calls: Vec<_> = rows.iter().filter_map(OpenCall::of).collect();
-        front.told(rows);
+        front.emit_rows(rows);
         front.hand_back(taken);
         if is_empty {
             let text = "the model returned an empty answer";
-            front.tell(UiEvent::Warning(text.to_owned()));
+            front.emit(UiEvent::Warning(text.to_owned()));
         }
         match outcome {
             Outcome::Completed if !calls.is_empty() => Ok(TurnStep::RunTools(calls)),
@@ -154,7 +154,7 @@ impl TurnLoop<'_> {
     async fn answered_all(&mut self, front: &mut FrontEnd<'_>) -> Result<TurnStep, EngineError> {
         let stop = match self.worker.context_keeper().await_summary(front).await? {
             Some(stop) => Some(stop),
-            None => self.worker.hear(front).await?,
+            None => self.worker.drain(front).await?,
         };
         if let Some(stop) = stop {
             let taken = self.worker.inbox().taken_back(&stop, front).await?;
@@ -189,14 +189,14 @@ impl TurnLoop<'_> {
         if hub.requests.available_permits() == 0 {
             let most = self.worker.engine().crowd.requests;
             let text = format!("waiting: {most} requests are running (the limit)");
-            front.tell(UiEvent::Notice(text));
+            front.emit(UiEvent::Notice(text));
         }
         let mut is_told = false;
         loop {
             let permit = loop {
                 tokio::select! {
                     biased;
-                    request = front.next() => if let Some(stop) = self.worker.heed(request, front).await? {
+                    request = front.next() => if let Some(stop) = self.worker.handle(request, front).await? {
                         return Ok(Admission::Stopped(stop));
                     },
                     permit = hub.requests.acquire() => break permit,
@@ -215,7 +215,7 @@ impl TurnLoop<'_> {
             if !is_told {
                 is_told = true;
                 let text = "waiting: running requests may use up the budget";
-                front.tell(UiEvent::Notice(text.to_owned()));
+                front.emit(UiEvent::Notice(text.to_owned()));
             }
             let end = Instant::now() + BUDGET_PAUSE;
             if let Some(stop) = self.pause_until(end, front).await? {
@@ -233,7 +233,7 @@ impl TurnLoop<'_> {
         loop {
             tokio::select! {
                 biased;
-                request = front.next() => if let Some(stop) = self.worker.heed(request, front).await? {
+                request = front.next() => if let Some(stop) = self.worker.handle(request, front).await? {
                     return Ok(Some(stop));
                 },
                 () = sleep_until(self.turn.deadline) => {
@@ -258,7 +258,7 @@ impl TurnLoop<'_> {
             let due = draft.due.unwrap_or(deadline);
             tokio::select! {
                 biased;
-                request = front.next() => if let Some(stop) = self.worker.heed(request, front).await? {
+                request = front.next() => if let Some(stop) = self.worker.handle(request, front).await? {
                     return Ok(Ending::Stopped(stop));
                 },
                 () = sleep_until(deadline) => {
@@ -280,16 +280,16 @@ impl TurnLoop<'_> {
                         }
                         parts += 1;
                         draft.add(&text);
-                        front.tell(UiEvent::Text(text));
+                        front.emit(UiEvent::Text(text));
                     }
                     Some(Ok(Delta::Finished(response))) => return Ok(Ending::Finished(response)),
-                    Some(Ok(Delta::Thinking(text))) => front.tell(UiEvent::Thinking(text)),
+                    Some(Ok(Delta::Thinking(text))) => front.emit(UiEvent::Thinking(text)),
                     Some(Ok(Delta::Progress)) => {}
-                    Some(Ok(Delta::Call(name))) => front.tell(UiEvent::Calling(name)),
-                    Some(Ok(Delta::Waiting(wait))) => front.tell(UiEvent::Waiting(wait)),
+                    Some(Ok(Delta::Call(name))) => front.emit(UiEvent::Calling(name)),
+                    Some(Ok(Delta::Waiting(wait))) => front.emit(UiEvent::Waiting(wait)),
                     Some(Ok(Delta::Again)) => {
                         draft.restart();
-                        front.tell(UiEvent::Again);
+                        front.emit(UiEvent::Again);
                     }
                     Some(Err(error)) => return Ok(Ending::Failed(error)),
                     None => return Ok(Ending::Failed(cut_off())),
@@ -372,7 +372,7 @@ impl TurnLoop<'_> {
     fn rows_of(&mut self, text: String, ending: Ending) -> (Vec<Event>, Outcome) {
         let (word, last, outcome) = match ending {
             Ending::Finished(answer) => {
-                return self.rows_of_answer(priced(answer, &*self.turn.model));
+                return self.rows_of_answer(add_price(answer, &*self.turn.model));
             }
             Ending::Failed(error) => {
                 let (status, attempts) = (error.status, error.attempts);
@@ -432,13 +432,13 @@ fn report_of(events: &[Event], outcome: &Outcome) -> Option<ChildReport> {
     let calls = |event: &Event| matches!(event, Event::ToolCall { .. });
     match outcome {
         Outcome::Completed if events.iter().any(calls) => None,
-        Outcome::Completed => Some(ChildReport::of_answer(said(events))),
+        Outcome::Completed => Some(ChildReport::of_answer(answer_text(events))),
         Outcome::Failed(_) | Outcome::Interrupted(_) => failed_report(outcome),
     }
 }
 
 /// Returns the text of an answer.
-fn said(events: &[Event]) -> String {
+fn answer_text(events: &[Event]) -> String {
     let texts = events.iter().filter_map(|event| match event {
         Event::Assistant { text, .. } => Some(text.as_str()),
         _ => None,
@@ -454,9 +454,9 @@ fn omitted_by(note: &Note) -> Option<&[RowRef]> {
 }
 
 /// Adds the price to an answer, unless the provider stated it.
-pub(super) fn priced(mut response: Response, model: &dyn Model) -> Response {
-    let told = response.usage.cost_nano_usd;
-    response.usage.cost_nano_usd = told.or_else(|| model.cost_nano_usd(&response.usage));
+pub(super) fn add_price(mut response: Response, model: &dyn Model) -> Response {
+    let reported = response.usage.cost_nano_usd;
+    response.usage.cost_nano_usd = reported.or_else(|| model.cost_nano_usd(&response.usage));
     response
 }
 

@@ -13,7 +13,7 @@ use ikigai_store::{Effect, RunEffect, RunId};
 use ikigai_tools::output::present_within;
 use ikigai_tools::permission::Decision;
 use ikigai_tools::process::OutputListener;
-use ikigai_tools::{CallContext, CallEnding, Confinement, Given, Output, Prepared, Touches};
+use ikigai_tools::{CallContext, CallEnding, CallInputs, Confinement, Output, Prepared, Touches};
 use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -72,7 +72,7 @@ pub(super) enum Stage {
     /// It may start when no call before it blocks it.
     Ready(Box<Prepared>, Freedom),
     /// It waits for an approval.
-    Asked(Box<Prepared>),
+    Question(Box<Prepared>),
     /// It runs.
     Running {
         stop: CancellationToken,
@@ -148,9 +148,9 @@ impl ToolRound<'_> {
                 biased;
                 request = front.next() => match request {
                     UserRequest::Answer { call, answer, by } => {
-                        self.answered(turn, (call, answer, by), &mut round, front).await?;
+                        self.handle_answer(turn, (call, answer, by), &mut round, front).await?;
                     }
-                    other => if let Some(stop) = self.worker.heed(other, front).await? {
+                    other => if let Some(stop) = self.worker.handle(other, front).await? {
                         return self.stop_calls(round, &stop, front).await;
                     },
                 },
@@ -160,7 +160,7 @@ impl ToolRound<'_> {
                 }
                 _ = changes.changed(), if round.is_waiting() => {}
                 () = sleep_until(round.wait_ends(turn.deadline)), if round.is_waiting() => {}
-                Some(update) = lines.recv() => front.tell(update),
+                Some(update) = lines.recv() => front.emit(update),
                 Some(ended) = round.tasks.join_next_with_id() => {
                     let ended = round.all_ended(ended);
                     self.record(ended, &mut round, front).await?;
@@ -170,7 +170,7 @@ impl ToolRound<'_> {
                 turn.deadline += since.elapsed();
             }
         }
-        if let Some(stop) = self.worker.hear(front).await? {
+        if let Some(stop) = self.worker.drain(front).await? {
             return self.worker.stop_here(&stop, front).await;
         }
         if let Some(tool) = turn.count_refusals(round.refusals) {
@@ -230,7 +230,7 @@ impl ToolRound<'_> {
                 return Ok(round.refuse(&open, reason));
             }
             // Questions that were answered before the turn continued are not asked again.
-            Decision::Ask { .. } if front.is_answered(open.at) => Stage::Asked(prepared),
+            Decision::Ask { .. } if front.is_answered(open.at) => Stage::Question(prepared),
             Decision::Ask { pattern } => {
                 let question = self.question(&open, &prepared, &turn.tools.place, pattern);
                 let preview = (prepared.preview.clone(), prepared.needs.clone());
@@ -249,12 +249,12 @@ impl ToolRound<'_> {
                 let open = read_held!(front, self.register(&question));
                 round.open_questions.extend(open);
                 round.questions.push(question.clone());
-                front.tell(UiEvent::Question(question));
-                Stage::Asked(prepared)
+                front.emit(UiEvent::Question(question));
+                Stage::Question(prepared)
             }
         };
         let touches = match &stage {
-            Stage::Ready(prepared, _) | Stage::Asked(prepared) => prepared.touches.clone(),
+            Stage::Ready(prepared, _) | Stage::Question(prepared) => prepared.touches.clone(),
             _ => Touches::default(),
         };
         round.calls.push(Call {
@@ -276,7 +276,7 @@ impl ToolRound<'_> {
         let mut starting = Vec::new();
         for index in round.ready() {
             if let Some(tool) = turn.tools.agent_tool(&round.calls[index].open.name) {
-                if let Some(stop) = self.start_deal(tool, index, round, front).await? {
+                if let Some(stop) = self.start_agent_tool(tool, index, round, front).await? {
                     return Ok(Some(stop));
                 }
                 continue;
@@ -285,22 +285,22 @@ impl ToolRound<'_> {
                 continue;
             };
             let (class, needs) = (prepared.class, prepared.needs.clone());
-            let mut given = read_held!(
+            let mut inputs = read_held!(
                 front,
-                recall::given(self.worker.engine(), &self.worker.ledger.agent, &needs)
+                recall::inputs(self.worker.engine(), &self.worker.ledger.agent, &needs)
             );
-            given.processes =
+            inputs.processes =
                 read_held!(front, ProcessCalls::of(self.worker).known_processes(&needs));
             if class == EffectClass::Execute {
-                given.own_ports = self.worker.processes().own_ports().await;
+                inputs.own_ports = self.worker.processes().own_ports().await;
             }
-            starting.push((index, given));
+            starting.push((index, inputs));
         }
         let indices: Vec<_> = starting.iter().map(|(index, _)| *index).collect();
         let runs = self.journal(&indices, round, front).await?;
-        for ((index, mut given), (run, place)) in starting.into_iter().zip(runs) {
-            given.background = place;
-            self.start(index, (run, given), turn, round, front);
+        for ((index, mut inputs), (run, place)) in starting.into_iter().zip(runs) {
+            inputs.background = place;
+            self.start(index, (run, inputs), turn, round, front);
         }
         Ok(None)
     }
@@ -309,7 +309,7 @@ impl ToolRound<'_> {
     fn start(
         &mut self,
         index: usize,
-        (run, given): (Option<RunId>, Given),
+        (run, inputs): (Option<RunId>, CallInputs),
         turn: &Turn,
         round: &mut CallSet,
         front: &mut FrontEnd<'_>,
@@ -327,14 +327,14 @@ impl ToolRound<'_> {
         let confinement = match prepared.class {
             EffectClass::Execute => {
                 let usual = self.worker.engine().confinement(place, freedom);
-                usual.with_more_loopback_ports(&given.own_ports)
+                usual.with_more_loopback_ports(&inputs.own_ports)
             }
             _ => Confinement::None,
         };
         let context = CallContext {
             place: place.clone(),
             stop: stop.clone(),
-            given,
+            inputs,
             progress: listener(&self.worker.ledger, &round.progress, move |line| {
                 UiEvent::Progress { call: at, line }
             }),
@@ -350,7 +350,7 @@ impl ToolRound<'_> {
             .spawn(carry_out(prepared.run, context, deadline));
         round.running.insert(task.id(), index);
         round.calls[index].stage = Stage::Running { stop, run };
-        front.tell(UiEvent::Running(at));
+        front.emit(UiEvent::Running(at));
         self.worker.crash_point(CrashPoint::AfterCallStarted);
     }
 
@@ -420,7 +420,7 @@ impl ToolRound<'_> {
         for call in &round.calls {
             match &call.stage {
                 Stage::Running { stop, .. } => stop.cancel(),
-                Stage::Asked(..) => front.tell(UiEvent::Unasked(call.open.at)),
+                Stage::Question(..) => front.emit(UiEvent::Unasked(call.open.at)),
                 _ => {}
             }
         }
@@ -448,9 +448,9 @@ impl ToolRound<'_> {
                 Stage::Ended => continue,
                 Stage::Running { run, .. } => ("did not stop in time", *run),
                 // After a restart the question is asked again, and the wait continues.
-                Stage::Asked(..) | Stage::Waiting(..) if is_exit(stop) => continue,
+                Stage::Question(..) | Stage::Waiting(..) if is_exit(stop) => continue,
                 Stage::Waiting(..) => ("the wait was stopped", None),
-                Stage::Unseen | Stage::Ready(..) | Stage::Asked(..) => (not_run(stop), None),
+                Stage::Unseen | Stage::Ready(..) | Stage::Question(..) => (not_run(stop), None),
             };
             events.push(call.open.result(Came::failed(reason), Verdict::Interrupted));
             let ended = self.worker.engine().environment.now();
@@ -468,7 +468,7 @@ impl ToolRound<'_> {
             .commit_ending(events, ends, report.as_ref(), front)
             .await?;
         self.worker.crash_point(CrashPoint::AfterStopStored);
-        front.told(rows);
+        front.emit_rows(rows);
         front.hand_back(taken);
         self.worker.processes().watch_all().await?;
         Ok(TurnStep::Done(outcome))

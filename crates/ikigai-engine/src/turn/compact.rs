@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::Turn;
-use super::ask::{priced, release, silent};
+use super::ask::{add_price, release, silent};
 use super::environment;
 use crate::budget::caps;
 use crate::environment::CrashPoint;
@@ -264,7 +264,7 @@ impl ContextKeeper<'_> {
             tokio::select! {
                 biased;
                 request = front.next() => {
-                    if let Some(stop) = self.worker.heed(request, front).await? {
+                    if let Some(stop) = self.worker.handle(request, front).await? {
                         return Ok(Some(stop));
                     }
                     self.worker.summary = Some(summary);
@@ -293,12 +293,12 @@ impl ContextKeeper<'_> {
         match ended {
             Ok(shrunk) => {
                 self.worker.summary_failures = 0;
-                front.tell(UiEvent::Notice(shrunk.to_string()));
+                front.emit(UiEvent::Notice(shrunk.to_string()));
             }
             Err(reason) => {
                 self.worker.summary_failures += 1;
                 let text = format!("no summary: {reason} · conversation unchanged");
-                front.tell(UiEvent::Warning(text));
+                front.emit(UiEvent::Warning(text));
             }
         }
     }
@@ -328,7 +328,7 @@ impl ContextKeeper<'_> {
         loop {
             tokio::select! {
                 biased;
-                request = front.next() => if let Some(stop) = self.worker.heed(request, front).await? {
+                request = front.next() => if let Some(stop) = self.worker.handle(request, front).await? {
                     return Ok(Err(stop));
                 },
                 response = summary.response() => return Ok(Ok(response)),
@@ -365,7 +365,7 @@ impl ContextKeeper<'_> {
             .commit(CommitPlan::events(rows).waiting(front))
             .await?;
         self.worker.crash_point(CrashPoint::AfterSummaryStored);
-        front.told(rows);
+        front.emit_rows(rows);
         Ok(judged.map(|(_, after)| Shrunk {
             turns: summary.range.turns,
             before: summary.scale.counted(summary.range.tokens),
@@ -405,7 +405,7 @@ impl ContextKeeper<'_> {
     /// Describes the to-do list, running children and surroundings, for the end of a summary.
     async fn still_open(&self, answers: bool) -> Result<String, EngineError> {
         let mut open = String::new();
-        if let Some(list) = recall::given(
+        if let Some(list) = recall::inputs(
             self.worker.engine(),
             &self.worker.ledger.agent,
             &[Need::List],
@@ -538,7 +538,7 @@ async fn respond(
         match timeout(patience, answer.next()).await {
             Ok(Some(Ok(Delta::Finished(response)))) => {
                 release(answer);
-                return Ok(priced(response, model));
+                return Ok(add_price(response, model));
             }
             Ok(Some(Ok(_))) => {}
             Ok(Some(Err(error))) => return Err(error.message),

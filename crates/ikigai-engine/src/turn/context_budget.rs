@@ -159,7 +159,7 @@ impl ContextKeeper<'_> {
             tokio::select! {
                 biased;
                 () = &mut learned => break,
-                request = front.next() => if let Some(stop) = self.worker.heed(request, front).await? {
+                request = front.next() => if let Some(stop) = self.worker.handle(request, front).await? {
                     return Ok(Some(stop));
                 },
             }
@@ -224,7 +224,7 @@ impl ContextKeeper<'_> {
             "Request too long for the model: window corrected to {} tokens, sending a shorter one",
             tokens(window)
         );
-        front.tell(UiEvent::Warning(text));
+        front.emit(UiEvent::Warning(text));
         true
     }
 
@@ -253,7 +253,7 @@ impl ContextKeeper<'_> {
         );
         let summary = read_held!(front, self.write_summary(turn, range.clone(), None));
         self.worker.summary = Some(Box::new(summary));
-        front.tell(UiEvent::Notice(text));
+        front.emit(UiEvent::Notice(text));
         Ok(())
     }
 
@@ -279,7 +279,7 @@ impl ContextKeeper<'_> {
         let what = counted(elision.outputs, "old tool output");
         let saved = turn.scale.counted(elision.saved);
         let text = format!("Shortened {what}: {} tokens freed", tokens(saved));
-        front.tell(UiEvent::Notice(text));
+        front.emit(UiEvent::Notice(text));
         Ok(true)
     }
 
@@ -305,7 +305,7 @@ impl ContextKeeper<'_> {
             "Context full: {} left out without a summary. Your own messages stay. /context undo",
             counted(range.turns, "turn")
         );
-        front.tell(UiEvent::Warning(text));
+        front.emit(UiEvent::Warning(text));
         Ok(true)
     }
 
@@ -339,7 +339,7 @@ impl ContextKeeper<'_> {
             .commit(CommitPlan::events(vec![row]).waiting(front))
             .await?;
         self.worker.crash_point(after);
-        front.told(rows);
+        front.emit_rows(rows);
         Ok(true)
     }
 }

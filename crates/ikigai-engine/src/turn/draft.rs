@@ -50,7 +50,7 @@ impl Draft {
     /// Reports a store that is away, once: several attempts are made per second.
     fn tell_away(&mut self, reason: String, front: &mut FrontEnd<'_>) {
         if !std::mem::replace(&mut self.away, true) {
-            front.tell(UiEvent::StoreAway(reason));
+            front.emit(UiEvent::StoreAway(reason));
         }
     }
 

@@ -38,7 +38,7 @@ use ikigai_core::data::{Category, Via};
 use ikigai_core::{Event, Micros, RowRef, Seq};
 use ikigai_store::CommitError;
 
-use self::queue::{Boundary, Senders, consumed, withdrawn};
+use self::queue::{Boundary, Senders, consume, withdrawn};
 use self::turn_loop::TurnLoop;
 use crate::calls::OpenCall;
 use crate::environment::CrashPoint;
@@ -74,7 +74,7 @@ impl Worker {
     ///
     /// A message that could not be stored is reported to the front end, which keeps it; that is not
     /// an error of the agent unless it lost its lease.
-    pub(crate) async fn submitted(
+    pub(crate) async fn handle_submission(
         &mut self,
         submission: Submission,
         front: &mut FrontEnd<'_>,
@@ -82,7 +82,7 @@ impl Worker {
         let Submission { id, at, input } = &submission;
         match self.store_message(input.line(), Some(*at), front).await {
             Ok(turn) => {
-                front.tell(UiEvent::Received(*id));
+                front.emit(UiEvent::Received(*id));
                 Box::pin(TurnLoop { worker: self, turn }.run(TurnStep::Ask, front)).await
             }
             Err(error) => {
@@ -111,7 +111,7 @@ impl Worker {
         turn.pins = PinStage::Take;
         turn.check_message(&message, &self.ledger.agent)?;
         for file in files {
-            front.tell(UiEvent::Notice(file));
+            front.emit(UiEvent::Notice(file));
         }
         let closed = self.ledger.close_open_calls().await?;
         // Queued messages are older than this one.
@@ -121,19 +121,22 @@ impl Worker {
         changes.warn(front);
         let first = closed.len() as u64 + u64::from(changes.row.is_some());
         let agent = self.ledger.agent.state.agent();
-        let consume = |head: Seq| consumed(&waiting, RowRef::new(agent, Seq(head.0 + first)));
+        let consume = |head: Seq| consume(&waiting, RowRef::new(agent, Seq(head.0 + first)));
         let mut messages: Vec<_> = queued.into_iter().chain([message]).collect();
         let (answers, note) = (front.answers, &changes.note);
         environment::add(&mut self.ledger, &mut messages, answers, note).await?;
         let events = closed.into_iter().chain(changes.row).chain(messages);
         let plan = CommitPlan::events(events.collect());
         self.ledger.crash_point(CrashPoint::BeforeMessageStored);
-        let rows = self.ledger.commit(plan.with_at(&consume).dated(at)).await?;
+        let rows = self
+            .ledger
+            .commit(plan.with_at(&consume).at_time(at))
+            .await?;
         self.ledger.crash_point(CrashPoint::AfterMessageStored);
         for mail in &waiting {
-            front.tell(UiEvent::Delivered(mail.id));
+            front.emit(UiEvent::Delivered(mail.id));
         }
-        front.told(rows);
+        front.emit_rows(rows);
         Ok(turn)
     }
 
@@ -179,7 +182,7 @@ impl Worker {
             .commit(CommitPlan::events(vec![Event::resume()]))
             .await?;
         self.ledger.crash_point(CrashPoint::AfterResumptionStored);
-        front.told(rows);
+        front.emit_rows(rows);
         self.go_on(front).await
     }
 
@@ -201,7 +204,7 @@ impl Worker {
             .commit(CommitPlan::events(vec![Event::Rewind(data)]))
             .await?;
         self.ledger.crash_point(CrashPoint::AfterRetryStored);
-        front.told(rows);
+        front.emit_rows(rows);
         self.answer(front).await
     }
 
@@ -228,7 +231,7 @@ impl Worker {
             self.unsettled = false;
         }
         for row in std::mem::take(&mut self.ledger.settled) {
-            front.tell(UiEvent::Settled(row));
+            front.emit(UiEvent::Settled(row));
         }
         Ok(())
     }
@@ -248,7 +251,7 @@ impl Worker {
             .commit_ending(events, Vec::new(), report.as_ref(), front)
             .await?;
         self.ledger.crash_point(CrashPoint::AfterFailureStored);
-        front.told(rows);
+        front.emit_rows(rows);
         Ok(TurnStep::Done(outcome))
     }
 
@@ -256,7 +259,7 @@ impl Worker {
     pub(super) fn stopped_by(&mut self, stop: &Stop) -> (Event, Outcome) {
         self.stopped = Some(stop.clone());
         self.summary = None;
-        stopped(stop)
+        stop_event(stop)
     }
 
     /// Ends a turn between two steps.
@@ -274,14 +277,14 @@ impl Worker {
             .commit_ending(vec![event], withdrawn(&taken), report.as_ref(), front)
             .await?;
         self.ledger.crash_point(CrashPoint::AfterStopStored);
-        front.told(rows);
+        front.emit_rows(rows);
         front.hand_back(taken);
         Ok(TurnStep::Done(outcome))
     }
 }
 
 /// Builds the row and the outcome of a stopped turn.
-fn stopped(stop: &Stop) -> (Event, Outcome) {
+fn stop_event(stop: &Stop) -> (Event, Outcome) {
     match stop {
         Stop::Interrupt(cause) => (Event::interrupted(*cause), Outcome::Interrupted(*cause)),
         Stop::Deadline(after) => {

@@ -40,7 +40,7 @@ impl PinChanges {
     pub(super) fn warn(&self, front: &mut FrontEnd<'_>) {
         for reason in &self.warnings {
             let warning = format!("pinned file left out: {reason}");
-            front.tell(UiEvent::Warning(warning));
+            front.emit(UiEvent::Warning(warning));
         }
     }
 }
@@ -208,7 +208,7 @@ impl TurnLoop<'_> {
         if let Some(row) = changes.row {
             let plan = CommitPlan::events(vec![row]).waiting(front);
             let rows = self.worker.commit(plan).await?;
-            front.told(rows);
+            front.emit_rows(rows);
         }
         Ok(())
     }

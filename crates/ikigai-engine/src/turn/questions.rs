@@ -69,11 +69,11 @@ impl ToolRound<'_> {
         let Some(make) = preview else {
             return Ok(Ok(None));
         };
-        let given = read_held!(
+        let inputs = read_held!(
             front,
-            recall::given(self.worker.engine(), &self.worker.ledger.agent, &needs)
+            recall::inputs(self.worker.engine(), &self.worker.ledger.agent, &needs)
         );
-        let preview = tokio::task::spawn_blocking(move || make(&given)).await;
+        let preview = tokio::task::spawn_blocking(move || make(&inputs)).await;
         Ok(match preview {
             Ok(Ok(text)) => Ok(Some(spell_out(&text)).filter(|text| !text.is_empty())),
             Ok(Err(output)) => Err(output),
@@ -96,27 +96,27 @@ impl ToolRound<'_> {
             .commit(CommitPlan::events(rows).waiting(front))
             .await?;
         self.worker.crash_point(CrashPoint::AfterResultStored);
-        front.told(rows);
+        front.emit_rows(rows);
         Ok(None)
     }
 
     /// Stores an answer, and then acts on it.
-    pub(super) async fn answered(
+    pub(super) async fn handle_answer(
         &mut self,
         turn: &Turn,
         (call, answer, by): (RowRef, Answer, AnsweredBy),
         round: &mut CallSet,
         front: &mut FrontEnd<'_>,
     ) -> Result<(), EngineError> {
-        let Some(index) = round.asked(call) else {
+        let Some(index) = round.open_question(call) else {
             return Ok(());
         };
         if !matches!(answer, Answer::No(_))
             && let Some(question) = Box::pin(self.changed_question(index, round, front)).await?
         {
             let text = format!("{}: the file changed, so the diff is new", question.tool);
-            front.tell(UiEvent::Notice(text));
-            front.tell(UiEvent::Question(question));
+            front.emit(UiEvent::Notice(text));
+            front.emit(UiEvent::Question(question));
             return Ok(());
         }
         let (tool, advice) = round.calls[index].rule_tool();
@@ -139,13 +139,13 @@ impl ToolRound<'_> {
             .commit(CommitPlan::events(events).waiting(front))
             .await?;
         self.worker.crash_point(CrashPoint::AfterPermissionStored);
-        front.told(rows);
+        front.emit_rows(rows);
         let covers = self.is_free(turn, &mut round.calls[index]).await;
         if let Answer::Always(pattern) = &answer
             && !covers
         {
             let text = format!("\"{pattern}\" does not match this call: allowed once");
-            front.tell(UiEvent::Warning(text));
+            front.emit(UiEvent::Warning(text));
         }
         round.calls[index].answer(&answer);
         if let Answer::Always(_) = answer {
@@ -168,7 +168,7 @@ impl ToolRound<'_> {
         front: &mut FrontEnd<'_>,
     ) -> Result<Option<Question>, EngineError> {
         let call = &round.calls[index];
-        let Stage::Asked(prepared) = &call.stage else {
+        let Stage::Question(prepared) = &call.stage else {
             return Ok(None);
         };
         let preview = (prepared.preview.clone(), prepared.needs.clone());
@@ -206,11 +206,11 @@ impl ToolRound<'_> {
     /// Returns true if the rules now allow a call with an open question.
     async fn is_free(&self, turn: &Turn, call: &mut Call) -> bool {
         let class = match &call.stage {
-            Stage::Asked(prepared) => prepared.class,
+            Stage::Question(prepared) => prepared.class,
             _ => return false,
         };
         let sandbox = self.worker.engine().sandbox_for(class).await;
-        let Stage::Asked(prepared) = &call.stage else {
+        let Stage::Question(prepared) = &call.stage else {
             return false;
         };
         let judged = self.judge(&call.open, prepared, &turn.tools.place, sandbox);
@@ -222,7 +222,7 @@ impl ToolRound<'_> {
         for call in &mut round.calls {
             if self.is_free(turn, call).await {
                 call.answer(&Answer::Once);
-                front.tell(UiEvent::Unasked(call.open.at));
+                front.emit(UiEvent::Unasked(call.open.at));
             }
         }
     }
@@ -253,7 +253,7 @@ fn answer_siblings(
     for (call, name) in hub.open_questions.take_identical(call) {
         let answer = answer.clone();
         if hub.deliver(call.agent, UserRequest::Answer { call, answer, by }) {
-            front.tell(UiEvent::Unasked(call));
+            front.emit(UiEvent::Unasked(call));
             names.push(name);
         }
     }
@@ -262,7 +262,7 @@ fn answer_siblings(
     }
     let questions = counted(names.len(), "identical question");
     let text = format!("also answered {questions}: {}", names.join(", "));
-    front.tell(UiEvent::Notice(text));
+    front.emit(UiEvent::Notice(text));
 }
 
 /// Builds the row of an answer to a question.
@@ -305,8 +305,9 @@ impl CallSet {
     }
 
     /// Returns the call of an open question.
-    fn asked(&self, at: RowRef) -> Option<usize> {
-        let is_asked = |call: &Call| call.open.at == at && matches!(call.stage, Stage::Asked(..));
+    fn open_question(&self, at: RowRef) -> Option<usize> {
+        let is_asked =
+            |call: &Call| call.open.at == at && matches!(call.stage, Stage::Question(..));
         self.calls.iter().position(is_asked)
     }
 }
@@ -315,7 +316,7 @@ impl Call {
     /// Returns the tool of a rule for this call, and advice for the model if it is refused.
     fn rule_tool(&self) -> (String, &'static str) {
         match &self.stage {
-            Stage::Asked(prepared) if prepared.unconfined.is_some() => (
+            Stage::Question(prepared) if prepared.unconfined.is_some() => (
                 rule_tool(&self.open.name, prepared),
                 " Work inside the sandbox, or tell the user which command to run.",
             ),
@@ -326,11 +327,11 @@ impl Call {
     fn answer(&mut self, answer: &Answer) {
         let stage = std::mem::replace(&mut self.stage, Stage::Ended);
         self.stage = match (stage, answer) {
-            (Stage::Asked(prepared), Answer::Once | Answer::Always(_)) => {
+            (Stage::Question(prepared), Answer::Once | Answer::Always(_)) => {
                 let freedom = Freedom::of(&prepared);
                 Stage::Ready(prepared, freedom)
             }
-            (Stage::Asked(..), Answer::No(_)) => Stage::Ended,
+            (Stage::Question(..), Answer::No(_)) => Stage::Ended,
             (stage, _) => stage,
         };
     }

@@ -36,16 +36,16 @@ pub(super) enum Boundary {
 
 impl Worker {
     /// Handles a request of a front end within a turn. Returns a stop to its caller.
-    pub(crate) async fn heed(
+    pub(crate) async fn handle(
         &mut self,
         request: UserRequest,
         front: &mut FrontEnd<'_>,
     ) -> Result<Option<Stop>, EngineError> {
         match request {
             UserRequest::Stop(stop) => return Ok(Some(stop)),
-            UserRequest::Line(input) => return Ok(self.heed_line(input.into(), front).await),
+            UserRequest::Line(input) => return Ok(self.handle_line(input.into(), front).await),
             UserRequest::Submit(submission) => {
-                return Ok(self.heed_line(submission.into(), front).await);
+                return Ok(self.handle_line(submission.into(), front).await);
             }
             UserRequest::List(listing) => self.interpreter.list(self, listing, front).await?,
             UserRequest::Do(job) => front.jobs.push_back(job),
@@ -57,7 +57,11 @@ impl Worker {
     }
 
     /// Queues a message or runs a command, now or later. Returns a stop if it ends the turn.
-    async fn heed_line(&mut self, waiting: WaitingLine, front: &mut FrontEnd<'_>) -> Option<Stop> {
+    async fn handle_line(
+        &mut self,
+        waiting: WaitingLine,
+        front: &mut FrontEnd<'_>,
+    ) -> Option<Stop> {
         match waiting.input.during() {
             None => self.inbox().queue(waiting, front).await,
             Some(During::AtOnce) => self.interpreter.run(self, waiting, front).await,
@@ -71,13 +75,13 @@ impl Worker {
     }
 
     /// Handles received requests; returns the first stop.
-    pub(crate) async fn hear(
+    pub(crate) async fn drain(
         &mut self,
         front: &mut FrontEnd<'_>,
     ) -> Result<Option<Stop>, EngineError> {
         let mut first = None;
-        while let Some(request) = front.next_said() {
-            let stop = self.heed(request, front).await?;
+        while let Some(request) = front.next_pending() {
+            let stop = self.handle(request, front).await?;
             first = first.or(stop);
         }
         Ok(first)
@@ -104,7 +108,7 @@ impl Inbox<'_> {
             Ok(()) => {}
             Err(EngineError::NotSent(reason)) => {
                 let input = waiting.input;
-                return front.tell(UiEvent::NotStored { id, input, reason });
+                return front.emit(UiEvent::NotStored { id, input, reason });
             }
             Err(error) => return front.not_stored(waiting, &error),
         }
@@ -130,9 +134,9 @@ impl Inbox<'_> {
             Ok(()) => {
                 self.ledger.crash_point(CrashPoint::AfterMessageQueued);
                 front.queued.push((mail, text.clone()));
-                front.tell(UiEvent::Queued { mail, text });
+                front.emit(UiEvent::Queued { mail, text });
                 if id.is_some() {
-                    front.tell(UiEvent::Received(mail));
+                    front.emit(UiEvent::Received(mail));
                 }
             }
             Err(error) => front.not_stored(waiting, &error),
@@ -153,7 +157,7 @@ impl Inbox<'_> {
     /// Reports messages that a former process queued but did not deliver. The next turn sends them.
     pub(super) async fn tell_queued(&self, front: &mut FrontEnd<'_>) -> Result<(), EngineError> {
         for MailRecord { id: mail, text, .. } in self.waiting(Senders::User).await? {
-            front.tell(UiEvent::Queued { mail, text });
+            front.emit(UiEvent::Queued { mail, text });
         }
         Ok(())
     }
@@ -254,7 +258,7 @@ impl Inbox<'_> {
             environment::add(self.ledger, &mut events, answers, note)
         );
         let first = u64::from(changes.row.is_some());
-        let consume = |head: Seq| consumed(&waiting, RowRef::new(agent, Seq(head.0 + first)));
+        let consume = |head: Seq| consume(&waiting, RowRef::new(agent, Seq(head.0 + first)));
         let events = changes.row.into_iter().chain(events).collect();
         self.ledger.crash_point(CrashPoint::BeforeQueueTakenIn);
         let rows = self
@@ -264,9 +268,9 @@ impl Inbox<'_> {
         self.ledger.crash_point(CrashPoint::AfterQueueTakenIn);
         front.queued.clear();
         for mail in &waiting {
-            front.tell(UiEvent::Delivered(mail.id));
+            front.emit(UiEvent::Delivered(mail.id));
         }
-        front.told(rows);
+        front.emit_rows(rows);
         Ok(true)
     }
 }
@@ -278,7 +282,7 @@ pub(super) fn withdrawn(mail: &[MailRecord]) -> Vec<Effect> {
 }
 
 /// Builds the effects that deliver mail by the rows after `head`, one each.
-pub(super) fn consumed(mail: &[MailRecord], head: RowRef) -> Vec<Effect> {
+pub(super) fn consume(mail: &[MailRecord], head: RowRef) -> Vec<Effect> {
     let mut by = head;
     let mut effects = Vec::new();
     for mail in mail {

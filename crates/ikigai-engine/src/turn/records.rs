@@ -103,7 +103,7 @@ impl ToolRound<'_> {
             round.calls[index].stage = Stage::Ended;
         }
         self.worker.crash_point(CrashPoint::AfterResultStored);
-        front.told(rows);
+        front.emit_rows(rows);
         Ok(())
     }
 
@@ -123,7 +123,7 @@ impl ToolRound<'_> {
             .commit(CommitPlan::events(refused).waiting(front))
             .await?;
         self.worker.crash_point(CrashPoint::AfterResultStored);
-        front.told(rows);
+        front.emit_rows(rows);
         Ok(())
     }
 }
@@ -147,7 +147,7 @@ async fn commit_journal(
             .await
         {
             Ok(rows) => {
-                front.told(rows);
+                front.emit_rows(rows);
                 return Ok(());
             }
             // The journal itself shows if it was written.
@@ -162,7 +162,7 @@ async fn commit_journal(
     worker
         .commit(CommitPlan::events(rows).with(effects).waiting(front))
         .await
-        .map(|rows| front.told(rows))
+        .map(|rows| front.emit_rows(rows))
 }
 
 impl CallSet {

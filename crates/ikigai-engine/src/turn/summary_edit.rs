@@ -31,7 +31,7 @@ impl ContextKeeper<'_> {
         let judged = self.judge_summary(&summary, &response, front).await?;
         let usage = CommitPlan::events(vec![usage]).waiting(front);
         let rows = self.worker.commit(usage).await?;
-        front.told(rows);
+        front.emit_rows(rows);
         Ok(match judged {
             Ok((text, _)) => Ok(SummaryDraft {
                 text,
@@ -111,7 +111,7 @@ impl ContextKeeper<'_> {
         let rows = CommitPlan::events(rows).waiting(front);
         let rows = self.worker.commit(rows).await?;
         self.worker.crash_point(CrashPoint::AfterSummaryStored);
-        front.told(rows);
+        front.emit_rows(rows);
         Ok(())
     }
 

@@ -19,9 +19,9 @@ pub(super) async fn carry_out(run: Run, context: CallContext, deadline: Duration
     let stop = context.stop.clone();
     let work = async move {
         match run {
-            Run::Async(deed) => deed(context).await,
-            Run::Blocking(deed) => {
-                let done = tokio::task::spawn_blocking(move || deed(&context)).await;
+            Run::Async(work) => work(context).await,
+            Run::Blocking(work) => {
+                let done = tokio::task::spawn_blocking(move || work(&context)).await;
                 done.unwrap_or_else(|_| Output::failed(BROKE_DOWN))
             }
         }

@@ -19,7 +19,7 @@ impl TurnLoop<'_> {
         front: &mut FrontEnd<'_>,
     ) -> Result<Outcome, EngineError> {
         self.worker.unsettled = true;
-        front.tell(UiEvent::Began);
+        front.emit(UiEvent::Began);
         let begun = self.begin_turn(front).await;
         let ended = match begun {
             Ok(()) => Box::pin(self.steps(first, front)).await,
@@ -28,13 +28,13 @@ impl TurnLoop<'_> {
         match &ended {
             Ok(outcome) => {
                 self.worker.unsettled = false;
-                front.tell(UiEvent::Ended(outcome.clone()));
+                front.emit(UiEvent::Ended(outcome.clone()));
                 // Requests that came too late for this turn wait for the next one.
-                self.worker.hear(front).await?;
+                self.worker.drain(front).await?;
             }
             Err(error) => {
-                self.worker.gave_up = front.stop_heard();
-                front.tell(UiEvent::Ended(Outcome::Failed(error.to_string())));
+                self.worker.gave_up = front.pending_stop();
+                front.emit(UiEvent::Ended(Outcome::Failed(error.to_string())));
                 front.give_back(error);
             }
         }

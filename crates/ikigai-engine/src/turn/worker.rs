@@ -202,7 +202,7 @@ impl Worker {
                     // Without a question, the stopped turn could not continue.
                     Err(output) => Some(spell_out(&format!("it will fail: {}", output.shown))),
                 };
-                front.tell(UiEvent::Question(Question {
+                front.emit(UiEvent::Question(Question {
                     preview,
                     ..question
                 }));

@@ -11,7 +11,7 @@ use ikigai_testkit::Step;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 
-use crate::fakes::{Deed, calling};
+use crate::fakes::{FakeCall, calling};
 use crate::support::{TestJob, World, dies_after};
 
 /// Returns all events that a screen gets.
@@ -39,7 +39,7 @@ async fn until_ended(told: &mut UnboundedReceiver<(AgentId, UiEvent)>) -> (Outco
 async fn an_attended_agent_answers_what_is_typed_and_is_left() {
     let world = World::new();
     let mut told = screen(&world);
-    let agent = world.engine.attend_new("/src", "/src").await.unwrap();
+    let agent = world.engine.activate_new("/src", "/src").await.unwrap();
     world.provider.will_say("hello yourself");
 
     let typed = UserRequest::parse("hello");
@@ -55,16 +55,18 @@ async fn an_attended_agent_answers_what_is_typed_and_is_left() {
 
 #[tokio::test(start_paused = true)]
 async fn a_question_is_asked_again_after_a_restart_and_its_answer_resumes() {
-    let (world, diary) = World::with_fakes();
+    let (world, call_log) = World::with_fakes();
     let mut worker = world.root().await;
     let agent = worker.agent().state.agent();
-    world.provider.will(calling(&[Deed::new("act", "asked")]));
+    world
+        .provider
+        .will(calling(&[FakeCall::new("act", "asked")]));
     dies_after(100, &mut worker, TestJob::Say("go")).await;
     let world = world.restarted();
     let mut told = screen(&world);
 
     let record = world.engine.agents().await.unwrap().remove(0);
-    world.engine.attend(&record).await.unwrap();
+    world.engine.activate(&record).await.unwrap();
     let call = loop {
         if let UiEvent::Question(question) = told.recv().await.unwrap().1 {
             break question.call;
@@ -84,7 +86,7 @@ async fn a_question_is_asked_again_after_a_restart_and_its_answer_resumes() {
     assert!(!before.iter().any(is_question), "it is answered already");
     assert_eq!(asked_only, 1, "nothing is sent by itself");
     assert_eq!(outcome, Outcome::Completed);
-    assert_eq!(diary.began(), ["asked"]);
+    assert_eq!(call_log.began(), ["asked"]);
 }
 
 /// E18: the output of a listing comes first, then its row.
@@ -92,7 +94,7 @@ async fn a_question_is_asked_again_after_a_restart_and_its_answer_resumes() {
 async fn a_listing_is_shown_and_then_stored() {
     let world = World::new();
     let mut told = screen(&world);
-    let agent = world.engine.attend_new("/src", "/src").await.unwrap();
+    let agent = world.engine.activate_new("/src", "/src").await.unwrap();
 
     let request = listing("/help", ListingView::Overlay);
     world.engine.say(agent, request).await.unwrap();
@@ -110,7 +112,7 @@ async fn a_listing_is_shown_and_then_stored() {
 async fn a_long_listing_is_stored_in_part() {
     let world = World::new();
     let mut told = screen(&world);
-    let agent = world.engine.attend_new("/src", "/src").await.unwrap();
+    let agent = world.engine.activate_new("/src", "/src").await.unwrap();
     let lines: Vec<_> = (0..5000).map(|line| format!("line {line} ä\n")).collect();
     let long = lines.concat();
 
@@ -139,7 +141,7 @@ fn listing(line: &str, view: ListingView) -> UserRequest {
 async fn what_was_just_said_does_not_keep_anybody_from_leaving() {
     let world = World::new();
     let _told = screen(&world);
-    let agent = world.engine.attend_new("/src", "/src").await.unwrap();
+    let agent = world.engine.activate_new("/src", "/src").await.unwrap();
     world.provider.will([Step::Hang]);
     let typed = UserRequest::parse("hello");
     world.engine.say(agent, typed).await.unwrap();
@@ -156,10 +158,10 @@ async fn what_was_just_said_does_not_keep_anybody_from_leaving() {
 async fn what_an_agent_is_told_counts_as_work_until_it_has_seen_to_it() {
     let world = World::new();
     let _told = screen(&world);
-    let agent = world.engine.attend_new("/src", "/src").await.unwrap();
-    let mut stirs = world.engine.stirs();
-    let is_idle = || world.engine.is_idle() && world.engine.has_heard(agent);
-    stirs.wait_for(|_| is_idle()).await.unwrap();
+    let agent = world.engine.activate_new("/src", "/src").await.unwrap();
+    let mut activity = world.engine.subscribe();
+    let is_idle = || world.engine.is_idle() && world.engine.is_caught_up(agent);
+    activity.wait_for(|_| is_idle()).await.unwrap();
 
     for request in [
         UserRequest::parse("/mark"),
@@ -167,7 +169,7 @@ async fn what_an_agent_is_told_counts_as_work_until_it_has_seen_to_it() {
     ] {
         world.engine.say(agent, request).await.unwrap();
         assert!(!is_idle());
-        stirs.wait_for(|_| is_idle()).await.unwrap();
+        activity.wait_for(|_| is_idle()).await.unwrap();
     }
 
     assert_eq!(world.kinds(agent).await.last().unwrap(), "command");
@@ -177,7 +179,7 @@ async fn what_an_agent_is_told_counts_as_work_until_it_has_seen_to_it() {
 async fn an_agent_that_is_let_go_of_is_stopped_and_can_be_taken_over() {
     let world = World::new();
     let mut told = screen(&world);
-    let agent = world.engine.attend_new("/src", "/src").await.unwrap();
+    let agent = world.engine.activate_new("/src", "/src").await.unwrap();
     world.provider.will([Step::Hang]);
     let typed = UserRequest::parse("hello");
     world.engine.say(agent, typed).await.unwrap();
@@ -207,7 +209,7 @@ async fn a_command_and_leaving_in_one_burst_store_the_command_and_end() {
     ] {
         let world = World::new();
         let _told = screen(&world);
-        let agent = world.engine.attend_new("/src", "/src").await.unwrap();
+        let agent = world.engine.activate_new("/src", "/src").await.unwrap();
         for line in &lines {
             let typed = UserRequest::parse(*line);
             world.engine.say(agent, typed).await.unwrap();
@@ -215,7 +217,7 @@ async fn a_command_and_leaving_in_one_burst_store_the_command_and_end() {
 
         world.engine.leave().await;
 
-        assert!(world.engine.attended().is_empty(), "{lines:?}");
+        assert!(world.engine.active_agents().is_empty(), "{lines:?}");
         let record = world.engine.find("src").await.unwrap();
         assert!(record.owner.is_none(), "the lease is given back: {lines:?}");
         let kinds = world.kinds(agent).await;
@@ -230,7 +232,7 @@ async fn a_command_and_leaving_in_one_burst_store_the_command_and_end() {
 async fn a_message_after_a_command_waits_as_mail_when_the_program_leaves() {
     let world = World::new();
     let _told = screen(&world);
-    let agent = world.engine.attend_new("/src", "/src").await.unwrap();
+    let agent = world.engine.activate_new("/src", "/src").await.unwrap();
     for line in ["/mark x", "hello"] {
         let typed = UserRequest::parse(line);
         world.engine.say(agent, typed).await.unwrap();
@@ -260,9 +262,9 @@ async fn a_screen_gets_the_rows_of_a_settlement_once_in_either_order() {
 
         if supervises_first {
             world.engine.supervise().await.unwrap();
-            world.engine.attend(&record).await.unwrap();
+            world.engine.activate(&record).await.unwrap();
         } else {
-            world.engine.attend(&record).await.unwrap();
+            world.engine.activate(&record).await.unwrap();
             world.engine.supervise().await.unwrap();
         }
         world.engine.leave().await;

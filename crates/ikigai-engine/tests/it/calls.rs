@@ -12,9 +12,9 @@ use ikigai_engine::{Outcome, UiEvent};
 use ikigai_store::ReadLog;
 use ikigai_testkit::{CommitFault, block_on, check_request};
 
-use crate::fakes::{Deed, Moment, calling};
+use crate::fakes::{FakeCall, Moment, calling};
 use crate::support::{
-    Given, TestJob, World, all_rows, attended, dies_after, is_stored, say, target_of,
+    CallInputs, TestJob, World, active_agents, all_rows, dies_after, is_stored, say, target_of,
 };
 
 /// Outputs of the results at the end of a request, in order.
@@ -28,8 +28,8 @@ fn results_sent(request: &Request) -> Vec<String> {
     texts.collect()
 }
 
-fn ran(call: &str, success: bool, output: &str) -> Given {
-    Given {
+fn ran(call: &str, success: bool, output: &str) -> CallInputs {
+    CallInputs {
         call: call.to_owned(),
         success,
         verdict: Verdict::Ran,
@@ -41,20 +41,20 @@ fn ran(call: &str, success: bool, output: &str) -> Given {
 /// more than read are in the journal, too.
 #[tokio::test(start_paused = true)]
 async fn parallel_calls_durable_before_any_runs() {
-    let (world, diary) = World::with_fakes();
+    let (world, call_log) = World::with_fakes();
     let mut worker = world.root().await;
     worker.approve_for_now(Approve::All).await.unwrap();
     let id = worker.agent().state.agent();
-    let deeds = [
-        Deed::new("look", "one"),
-        Deed::new("act", "two"),
-        Deed::new("change", "three"),
+    let fakes = [
+        FakeCall::new("look", "one"),
+        FakeCall::new("act", "two"),
+        FakeCall::new("change", "three"),
     ];
-    world.provider.will(calling(&deeds));
+    world.provider.will(calling(&fakes));
     world.provider.will_say("done");
     let seen = Arc::new(Mutex::new(Vec::new()));
     let (log, notes) = (world.log().clone(), seen.clone());
-    diary.look_when_one_begins(move |label| {
+    call_log.look_when_one_begins(move |label| {
         let rows = block_on(log.page(all_rows(id))).unwrap();
         let calls = rows
             .into_iter()
@@ -76,7 +76,7 @@ async fn parallel_calls_durable_before_any_runs() {
     assert_eq!(seen.len(), 3);
     for (label, calls, classes) in seen {
         assert_eq!(calls, all, "when {label} began");
-        let own = deeds.iter().position(|deed| deed.label() == label).unwrap();
+        let own = fakes.iter().position(|fake| fake.label() == label).unwrap();
         let journalled = &both[..own.max(classes.len())];
         assert_eq!(classes, journalled, "when {label} began");
     }
@@ -91,11 +91,11 @@ async fn each_call_gets_own_result_row() {
     let mut worker = world.root().await;
     worker.approve_for_now(Approve::All).await.unwrap();
     let id = worker.agent().state.agent();
-    let slow = |label, seconds| Deed::new("look", label).taking(Duration::from_secs(seconds));
+    let slow = |label, seconds| FakeCall::new("look", label).taking(Duration::from_secs(seconds));
     world.provider.will(calling(&[
         slow("slow", 9),
         slow("broken", 5).that("panics"),
-        Deed::new("nonesuch", "strange"),
+        FakeCall::new("nonesuch", "strange"),
         slow("quick", 1),
         slow("failing", 3).that("fails"),
     ]));
@@ -107,7 +107,7 @@ async fn each_call_gets_own_result_row() {
     let broken = "internal error in ikigai (please report)";
     let strange =
         "There is no tool `nonesuch`. You have: act, change, fork, kill, look, recall, send, wait.";
-    let refused = Given {
+    let refused = CallInputs {
         verdict: Verdict::Refused,
         ..ran("", false, strange)
     };
@@ -132,10 +132,10 @@ async fn tool_rows_owned_by_caller_after_switch() {
     let mut one = world.root().await;
     let mut other = world.root().await;
     let ids = [&one, &other].map(|worker| worker.agent().state.agent());
-    let slow = Deed::new("look", "slow").taking(Duration::from_mins(1));
+    let slow = FakeCall::new("look", "slow").taking(Duration::from_mins(1));
     world
         .provider
-        .will(calling(&[Deed::new("look", "quick"), slow]));
+        .will(calling(&[FakeCall::new("look", "quick"), slow]));
     world.provider.will_say("hello from the other");
     world.provider.will_say("done");
 
@@ -165,16 +165,16 @@ async fn tool_rows_owned_by_caller_after_switch() {
 
 #[tokio::test(start_paused = true)]
 async fn calls_are_shown_as_they_begin_print_and_end() {
-    let (world, diary) = World::with_fakes();
+    let (world, call_log) = World::with_fakes();
     let mut worker = world.root().await;
-    let deeds = [
-        Deed::new("look", "one"),
-        Deed::new("look", "two").taking(Duration::from_secs(3)),
+    let fakes = [
+        FakeCall::new("look", "one"),
+        FakeCall::new("look", "two").taking(Duration::from_secs(3)),
     ];
-    world.provider.will(calling(&deeds));
+    world.provider.will(calling(&fakes));
     world.provider.will_say("done");
 
-    let (_, told) = attended(&mut worker, TestJob::Say("go"), |_| Vec::new()).await;
+    let (_, told) = active_agents(&mut worker, TestJob::Say("go"), |_| Vec::new()).await;
 
     let steps: Vec<String> = told
         .iter()
@@ -196,14 +196,14 @@ async fn calls_are_shown_as_they_begin_print_and_end() {
             "result"
         ]
     );
-    assert_eq!(diary.moments().len(), 4);
-    assert!(matches!(&diary.moments()[3], Moment::Ended(label) if label == "two"));
+    assert_eq!(call_log.moments().len(), 4);
+    assert!(matches!(&call_log.moments()[3], Moment::Ended(label) if label == "two"));
 }
 
 /// Requests offer the agent's toolset, and calls of other tools are refused.
 #[tokio::test(start_paused = true)]
 async fn a_toolset_bounds_what_is_offered_and_what_can_be_called() {
-    let (world, diary) = World::with_fakes();
+    let (world, call_log) = World::with_fakes();
     let settings = Settings {
         toolset: Some(vec!["look".to_owned()]),
         approve: Some(Approve::All),
@@ -211,9 +211,10 @@ async fn a_toolset_bounds_what_is_offered_and_what_can_be_called() {
     };
     let mut worker = world.root_with(&settings).await;
     let id = worker.agent().state.agent();
-    world
-        .provider
-        .will(calling(&[Deed::new("act", "a"), Deed::new("look", "l")]));
+    world.provider.will(calling(&[
+        FakeCall::new("act", "a"),
+        FakeCall::new("look", "l"),
+    ]));
     world.provider.will_say("I see");
 
     say(&mut worker, "go").await.unwrap();
@@ -221,7 +222,7 @@ async fn a_toolset_bounds_what_is_offered_and_what_can_be_called() {
     let requests = world.provider.requests();
     let offered: Vec<_> = requests[0].tools.iter().map(|tool| &tool.name).collect();
     assert_eq!(offered, ["look"]);
-    assert_eq!(diary.began(), ["l"]);
+    assert_eq!(call_log.began(), ["l"]);
     assert_eq!(
         world.results(id).await[0].output,
         "There is no tool `act`. You have: look."
@@ -234,11 +235,11 @@ async fn a_toolset_bounds_what_is_offered_and_what_can_be_called() {
 async fn requests_of_a_turn_extend_each_other_across_a_restart_at_any_commit() {
     let script = |world: &World| {
         for round in ["a", "b", "c"] {
-            let deeds = [
-                Deed::new("look", round).taking(Duration::from_secs(4)),
-                Deed::new("act", round),
+            let fakes = [
+                FakeCall::new("look", round).taking(Duration::from_secs(4)),
+                FakeCall::new("act", round),
             ];
-            world.provider.will(calling(&deeds));
+            world.provider.will(calling(&fakes));
         }
     };
     let (unbroken, _) = World::with_fakes();
@@ -305,21 +306,23 @@ async fn calls_that_start_or_end_together_share_commits() {
     let labels: Vec<_> = (0..CALLS).map(|number| format!("c{number}")).collect();
     let writing = |label: &String| {
         let path = format!("/work/{label}");
-        Deed::new("change", label).writing(&[&path]).taking(second)
+        FakeCall::new("change", label)
+            .writing(&[&path])
+            .taking(second)
     };
-    let reading = |label: &String| Deed::new("look", label).taking(second);
-    let refused = |label: &String| Deed::new("nonesuch", label);
-    let cases: [(&str, Vec<Deed>, u64); 3] = [
+    let reading = |label: &String| FakeCall::new("look", label).taking(second);
+    let refused = |label: &String| FakeCall::new("nonesuch", label);
+    let cases: [(&str, Vec<FakeCall>, u64); 3] = [
         ("writing", labels.iter().map(writing).collect(), 16),
         ("reading", labels.iter().map(reading).collect(), 8),
         ("refused", labels.iter().map(refused).collect(), 1),
     ];
-    for (what, deeds, most) in cases {
+    for (what, fakes, most) in cases {
         let (world, _) = World::with_fakes();
         let mut worker = world.root().await;
         worker.approve_for_now(Approve::All).await.unwrap();
         let id = worker.agent().state.agent();
-        world.provider.will(calling(&deeds));
+        world.provider.will(calling(&fakes));
         world.provider.will_say("done");
         let before = world.store.commits();
 

@@ -4,11 +4,11 @@ use ikigai_core::project::{ContextLimits, estimate_tokens, prefix_within};
 use ikigai_core::{Block, Kind};
 use ikigai_engine::{Safety, Tools, Worker};
 
-use crate::fakes::{Deed, Diary, calling};
+use crate::fakes::{CallLog, FakeCall, calling};
 use crate::support::{World, say};
 
 fn world(window: u64, limits: ContextLimits) -> World {
-    let tools: std::sync::Arc<dyn Tools> = std::sync::Arc::new(Diary::default().tools());
+    let tools: std::sync::Arc<dyn Tools> = std::sync::Arc::new(CallLog::default().tools());
     World::with_window(window).equipped(move |engine| {
         engine
             .with_tools(tools.clone(), Safety::default())
@@ -17,8 +17,8 @@ fn world(window: u64, limits: ContextLimits) -> World {
 }
 
 async fn look(world: &World, worker: &mut Worker, output: &str) {
-    let deed = Deed::new("look", "x").printing(output);
-    world.provider.will(calling(&[deed]));
+    let fake = FakeCall::new("look", "x").printing(output);
+    world.provider.will(calling(&[fake]));
     world.provider.will_say("seen");
     say(worker, "look").await.unwrap();
 }

@@ -34,12 +34,12 @@ type Look = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Record of the fake tools' calls. Clones share it.
 #[derive(Clone, Default)]
-pub(crate) struct Diary {
+pub(crate) struct CallLog {
     moments: Arc<Mutex<Vec<(Instant, Moment)>>>,
     look: Arc<Mutex<Option<Look>>>,
 }
 
-impl Diary {
+impl CallLog {
     pub(crate) fn moments(&self) -> Vec<Moment> {
         let timed = self.timed().into_iter();
         timed.map(|(_, moment)| moment).collect()
@@ -79,7 +79,7 @@ impl Diary {
             Arc::new(Fake {
                 name,
                 class,
-                diary: self.clone(),
+                call_log: self.clone(),
             })
         };
         vec![
@@ -92,12 +92,12 @@ impl Diary {
 
 /// A call of a fake tool, as a model would write it.
 #[derive(Clone, Debug)]
-pub(crate) struct Deed {
+pub(crate) struct FakeCall {
     tool: &'static str,
     arguments: Value,
 }
 
-impl Deed {
+impl FakeCall {
     /// Creates a call that takes one second, touches nothing and succeeds.
     pub(crate) fn new(tool: &'static str, label: &str) -> Self {
         Self {
@@ -155,8 +155,10 @@ impl Deed {
 }
 
 /// Returns an answer of these calls without text.
-pub(crate) fn calling(deeds: &[Deed]) -> [Step; 1] {
-    [Step::FinishWith(deeds.iter().map(Deed::block).collect())]
+pub(crate) fn calling(fakes: &[FakeCall]) -> [Step; 1] {
+    [Step::FinishWith(
+        fakes.iter().map(FakeCall::block).collect(),
+    )]
 }
 
 /// Returns a call of a real tool.
@@ -172,7 +174,7 @@ pub(crate) fn call(name: &str, arguments: &Value) -> AnswerBlock {
 struct Fake {
     name: &'static str,
     class: EffectClass,
-    diary: Diary,
+    call_log: CallLog,
 }
 
 impl Tool for Fake {
@@ -189,7 +191,7 @@ impl Tool for Fake {
         let wanted: Value = serde_json::from_str(arguments)
             .map_err(|error| BadArguments(format!("`look` wants an object: {error}")))?;
         let label = wanted["label"].as_str().unwrap_or_default().to_owned();
-        let diary = self.diary.clone();
+        let call_log = self.call_log.clone();
         Ok(Prepared {
             class: self.class,
             touches: touches(&wanted, place),
@@ -201,7 +203,7 @@ impl Tool for Fake {
             needs: Vec::new(),
             unconfined: None,
             run: Run::Async(Box::new(move |context| {
-                Box::pin(carry_out(wanted, label, diary, context))
+                Box::pin(carry_out(wanted, label, call_log, context))
             })),
         })
     }
@@ -225,8 +227,13 @@ fn touches(wanted: &Value, place: &Place) -> Touches {
     touches
 }
 
-async fn carry_out(wanted: Value, label: String, diary: Diary, context: CallContext) -> Output {
-    diary.note(Moment::Began(label.clone()));
+async fn carry_out(
+    wanted: Value,
+    label: String,
+    call_log: CallLog,
+    context: CallContext,
+) -> Output {
+    call_log.note(Moment::Began(label.clone()));
     let time = Duration::from_millis(wanted["millis"].as_u64().unwrap_or_default());
     let that = wanted["that"].as_str().unwrap_or_default();
     if that == "ignores its stop" {
@@ -235,7 +242,7 @@ async fn carry_out(wanted: Value, label: String, diary: Diary, context: CallCont
     tokio::select! {
         biased;
         () = context.stop.cancelled() => {
-            diary.note(Moment::Stopped(label.clone()));
+            call_log.note(Moment::Stopped(label.clone()));
             return Output {
                 ending: CallEnding::Stopped,
                 ..Output::failed(format!("{label} so far"))
@@ -244,7 +251,7 @@ async fn carry_out(wanted: Value, label: String, diary: Diary, context: CallCont
         () = tokio::time::sleep(time) => {}
     }
     assert!(that != "panics", "as it was told");
-    diary.note(Moment::Ended(label.clone()));
+    call_log.note(Moment::Ended(label.clone()));
     if that == "fails" {
         return Output::failed(format!("{label} failed"));
     }

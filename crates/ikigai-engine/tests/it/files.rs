@@ -13,8 +13,8 @@ use ikigai_tools::{builtin, process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::fakes::{Deed, Diary, KEY, KEY_HERE, call, calling};
-use crate::support::{TestJob, World, attended, say};
+use crate::fakes::{CallLog, FakeCall, KEY, KEY_HERE, call, calling};
+use crate::support::{TestJob, World, active_agents, say};
 
 fn with_real_tools() -> World {
     World::with_tools(builtin::all(process::ChildEnvironment::default()))
@@ -40,7 +40,7 @@ async fn output_of(world: &World, worker: &mut Worker, tool: &str, arguments: &V
 }
 
 async fn retried(worker: &mut Worker) {
-    let (outcome, _) = attended(worker, TestJob::Retry, |_| Vec::new()).await;
+    let (outcome, _) = active_agents(worker, TestJob::Retry, |_| Vec::new()).await;
     assert_eq!(outcome.unwrap(), Outcome::Completed);
 }
 
@@ -206,8 +206,8 @@ async fn wrote_last(world: &World, id: AgentId) -> (String, Micros) {
 /// A long output is stored whole in a blob, which `file_read` reads in pages.
 #[tokio::test(start_paused = true)]
 async fn a_long_output_is_kept_in_a_blob_that_can_be_paged() {
-    let diary = Diary::default();
-    let mut tools = diary.tools();
+    let call_log = CallLog::default();
+    let mut tools = call_log.tools();
     tools.extend(builtin::all(process::ChildEnvironment::default()));
     let world = World::with_tools(tools);
     let mut worker = world.root().await;
@@ -216,7 +216,7 @@ async fn a_long_output_is_kept_in_a_blob_that_can_be_paged() {
     let lines = lines.concat();
     world
         .provider
-        .will(calling(&[Deed::new("look", "long").printing(&lines)]));
+        .will(calling(&[FakeCall::new("look", "long").printing(&lines)]));
     world.provider.will_say("long");
 
     say(&mut worker, "go").await.unwrap();
@@ -247,8 +247,8 @@ async fn a_long_output_is_kept_in_a_blob_that_can_be_paged() {
 /// text, the blob and progress.
 #[tokio::test(start_paused = true)]
 async fn keys_in_tool_output_are_blanked_everywhere() {
-    let diary = Diary::default();
-    let tools: Arc<dyn Tools> = Arc::new(diary.tools());
+    let call_log = CallLog::default();
+    let tools: Arc<dyn Tools> = Arc::new(call_log.tools());
     let safety = Safety {
         blank: Arc::new(|bytes| {
             let text = String::from_utf8_lossy(bytes);
@@ -261,14 +261,14 @@ async fn keys_in_tool_output_are_blanked_everywhere() {
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
     let key = format!("the key is {KEY_HERE}\n");
-    let long = Deed::new("look", "long").printing(&key.repeat(4000));
-    let short = Deed::new("look", "short").printing(&key);
+    let long = FakeCall::new("look", "long").printing(&key.repeat(4000));
+    let short = FakeCall::new("look", "short").printing(&key);
     world
         .provider
         .will([Step::FinishWith(vec![short.block(), long.block()])]);
     world.provider.will_say("done");
 
-    let (_, told) = attended(&mut worker, TestJob::Say("go"), |_| Vec::new()).await;
+    let (_, told) = active_agents(&mut worker, TestJob::Say("go"), |_| Vec::new()).await;
 
     let rows = world.rows(id).await;
     assert!(!format!("{rows:?}").contains(KEY));

@@ -4,17 +4,17 @@ use ikigai_core::data::{self, AnsweredBy, CommandData, ForkContext, ForkData};
 use ikigai_core::settings::{Approve, Rule};
 use ikigai_core::{AgentId, Event, Micros, Settings};
 use ikigai_engine::{
-    Answer, ForkWish, FrontEnd, USER_REQUESTS, UiEvent, UserInput, UserRequest, Worker,
+    Answer, ForkRequest, FrontEnd, USER_REQUESTS, UiEvent, UserInput, UserRequest, Worker,
 };
 use ikigai_testkit::CommitFault;
 use tokio::sync::mpsc;
 
-use crate::fakes::{Deed, calling};
-use crate::support::{TestJob, World, attended};
+use crate::fakes::{FakeCall, calling};
+use crate::support::{TestJob, World, active_agents};
 
 /// Lets the model call `act` once; returns true if the user was asked.
 async fn is_asked(world: &World, worker: &mut Worker, label: &str) -> bool {
-    world.provider.will(calling(&[Deed::new("act", label)]));
+    world.provider.will(calling(&[FakeCall::new("act", label)]));
     world.provider.will_say("done");
     let refuse = |update: &UiEvent| match update {
         UiEvent::Question(question) => vec![UserRequest::Answer {
@@ -24,7 +24,7 @@ async fn is_asked(world: &World, worker: &mut Worker, label: &str) -> bool {
         }],
         _ => Vec::new(),
     };
-    let (outcome, told) = attended(worker, TestJob::Say("go"), refuse).await;
+    let (outcome, told) = active_agents(worker, TestJob::Say("go"), refuse).await;
     outcome.unwrap();
     let is_question = |update: &UiEvent| matches!(update, UiEvent::Question(_));
     told.iter().any(is_question)
@@ -71,7 +71,7 @@ fn mode(mode: Approve) -> Settings {
 /// offered it once and can grant it.
 #[tokio::test(start_paused = true)]
 async fn a_mode_holds_only_for_the_user_who_granted_it() {
-    let (world, diary) = World::with_fakes();
+    let (world, call_log) = World::with_fakes();
     let mut worker = world.root().await;
     type_line(&mut worker, "/approve all").await;
     assert!(!is_asked(&world, &mut worker, "own").await);
@@ -93,7 +93,7 @@ async fn a_mode_holds_only_for_the_user_who_granted_it() {
     type_line(&mut worker, "/approve grant").await;
     assert!(!is_asked(&other, &mut worker, "granted").await);
 
-    assert_eq!(diary.began(), ["own", "own, later", "granted"]);
+    assert_eq!(call_log.began(), ["own", "own, later", "granted"]);
     assert_eq!(
         offers,
         [
@@ -109,7 +109,7 @@ async fn a_mode_holds_only_for_the_user_who_granted_it() {
 /// E22: *always* grants its own rule, and neither mode nor rules that came from elsewhere.
 #[tokio::test(start_paused = true)]
 async fn an_answer_grants_its_own_rule_and_nothing_from_elsewhere() {
-    let (world, diary) = World::with_fakes();
+    let (world, call_log) = World::with_fakes();
     let settings = Settings {
         rules: Some(vec![rule("foreign*")]),
         ..mode(Approve::All)
@@ -120,7 +120,7 @@ async fn an_answer_grants_its_own_rule_and_nothing_from_elsewhere() {
     let mut worker = other.reopened().await;
     other
         .provider
-        .will(calling(&[Deed::new("act", "test one")]));
+        .will(calling(&[FakeCall::new("act", "test one")]));
     other.provider.will_say("done");
     let always = |update: &UiEvent| match update {
         UiEvent::Question(question) => vec![UserRequest::Answer {
@@ -130,14 +130,14 @@ async fn an_answer_grants_its_own_rule_and_nothing_from_elsewhere() {
         }],
         _ => Vec::new(),
     };
-    let (outcome, _) = attended(&mut worker, TestJob::Say("go"), always).await;
+    let (outcome, _) = active_agents(&mut worker, TestJob::Say("go"), always).await;
     outcome.unwrap();
 
     assert!(!is_asked(&other, &mut worker, "test two").await);
     assert!(is_asked(&other, &mut worker, "foreign one").await);
     assert!(is_asked(&other, &mut worker, "anything").await);
 
-    assert_eq!(diary.began(), ["test one", "test two"]);
+    assert_eq!(call_log.began(), ["test one", "test two"]);
     assert_eq!(
         worker.agent().state.settings().rules,
         Some(vec![rule("test*")])
@@ -147,7 +147,7 @@ async fn an_answer_grants_its_own_rule_and_nothing_from_elsewhere() {
 /// E22: rows of older stores have no tag. Their mode and rules are offered and not in force.
 #[tokio::test(start_paused = true)]
 async fn rows_of_older_stores_are_offered_and_not_in_force() {
-    let (world, diary) = World::with_fakes();
+    let (world, call_log) = World::with_fakes();
     let worker = world.root().await;
     let settings = Settings {
         rules: Some(vec![rule("*")]),
@@ -173,7 +173,7 @@ async fn rows_of_older_stores_are_offered_and_not_in_force() {
         ]
     );
     assert!(output.contains("(not in force here)"), "{output}");
-    assert_eq!(diary.began(), ["everything"]);
+    assert_eq!(call_log.began(), ["everything"]);
     assert!(nothing.contains("nothing to grant"), "{nothing}");
 }
 
@@ -182,7 +182,7 @@ async fn rows_of_older_stores_are_offered_and_not_in_force() {
 async fn a_grant_counts_when_other_rows_were_stored_first() {
     let (world, _) = World::with_fakes();
     let mut worker = world.root().await;
-    let wish = ForkWish {
+    let wish = ForkRequest {
         name: Some("other".to_owned()),
         prompt: None,
         context: ForkContext::Fresh,
@@ -233,7 +233,7 @@ async fn a_child_inherits_what_is_in_force_for_its_parent() {
     };
     let worker = world.root_with(&settings).await;
     let parent = worker.agent().state.agent();
-    let wish = ForkWish {
+    let wish = ForkRequest {
         name: Some("child".to_owned()),
         prompt: None,
         context: ForkContext::Fresh,

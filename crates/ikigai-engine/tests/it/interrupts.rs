@@ -8,8 +8,10 @@ use ikigai_engine::{Outcome, UiEvent};
 use ikigai_testkit::{Step, check_request};
 use tokio::time::Instant;
 
-use crate::fakes::{Deed, Moment, calling};
-use crate::support::{Given, TestJob, World, attended, interrupt, is_stored, say, target_of};
+use crate::fakes::{FakeCall, Moment, calling};
+use crate::support::{
+    CallInputs, TestJob, World, active_agents, interrupt, is_stored, say, target_of,
+};
 
 /// N2c: an interrupt stores the partial text and a result for each stopped call. Both precede the
 /// `interrupted` row; each result has a verdict. Finished calls keep their results.
@@ -28,7 +30,7 @@ async fn while_it_speaks() {
         .will([Step::Say("I was about".to_owned()), Step::Hang]);
     world.provider.will_say("to say hello");
 
-    let (outcome, _) = attended(&mut worker, TestJob::Say("go"), |update| match update {
+    let (outcome, _) = active_agents(&mut worker, TestJob::Say("go"), |update| match update {
         UiEvent::Text(_) => vec![interrupt()],
         _ => Vec::new(),
     })
@@ -46,33 +48,33 @@ async fn while_it_speaks() {
 
 /// Interrupts with one call finished, one running, one queued and one awaiting approval.
 async fn while_tools_run() {
-    let (world, diary) = World::with_fakes();
+    let (world, call_log) = World::with_fakes();
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
     world.provider.will(calling(&[
-        Deed::new("act", "asked"),
-        Deed::new("look", "running")
+        FakeCall::new("act", "asked"),
+        FakeCall::new("look", "running")
             .writing(&["a"])
             .taking(Duration::from_mins(1)),
-        Deed::new("look", "waiting").reading(&["a"]),
-        Deed::new("look", "done"),
+        FakeCall::new("look", "waiting").reading(&["a"]),
+        FakeCall::new("look", "done"),
     ]));
     world.provider.will_say("I see");
 
-    let (outcome, _) = attended(&mut worker, TestJob::Say("go"), |update| {
+    let (outcome, _) = active_agents(&mut worker, TestJob::Say("go"), |update| {
         let first_result = is_stored(update, "tool_result");
         first_result.then(interrupt).into_iter().collect()
     })
     .await;
 
     assert_eq!(outcome.unwrap(), Outcome::Interrupted(Cause::User));
-    let stopped = |call: &str, output: &str| Given {
+    let stopped = |call: &str, output: &str| CallInputs {
         call: call.to_owned(),
         success: false,
         verdict: Verdict::Interrupted,
         output: output.to_owned(),
     };
-    let done = Given {
+    let done = CallInputs {
         success: true,
         verdict: Verdict::Ran,
         ..stopped("done", "done")
@@ -87,7 +89,7 @@ async fn while_tools_run() {
     assert_eq!(world.results(id).await, came);
     assert_eq!(world.kinds(id).await.last().unwrap(), "interrupted");
     let label = "running".to_owned();
-    assert_eq!(diary.moments().last(), Some(&Moment::Stopped(label)));
+    assert_eq!(call_log.moments().last(), Some(&Moment::Stopped(label)));
     let live = world.engine.next_request(id).await.unwrap();
     say(&mut worker, "and?").await.unwrap();
     let sent = world.provider.requests().pop().unwrap();
@@ -106,12 +108,12 @@ async fn a_call_that_does_not_stop_is_given_up_within_a_second() {
     worker.approve_for_now(Approve::All).await.unwrap();
     let id = worker.agent().state.agent();
     world.provider.will(calling(&[
-        Deed::new("act", "deaf").that("ignores its stop"),
-        Deed::new("look", "obedient").taking(Duration::from_mins(1)),
+        FakeCall::new("act", "deaf").that("ignores its stop"),
+        FakeCall::new("look", "obedient").taking(Duration::from_mins(1)),
     ]));
     let mut begun = None;
 
-    let (outcome, _) = attended(&mut worker, TestJob::Say("go"), |update| match update {
+    let (outcome, _) = active_agents(&mut worker, TestJob::Say("go"), |update| match update {
         UiEvent::Running(_) => {
             begun.get_or_insert_with(Instant::now);
             vec![interrupt()]
@@ -151,10 +153,12 @@ async fn an_interrupt_at_the_break_is_heeded_before_the_next_request() {
     let (world, _) = World::with_fakes();
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
-    world.provider.will(calling(&[Deed::new("look", "one")]));
+    world
+        .provider
+        .will(calling(&[FakeCall::new("look", "one")]));
     world.provider.will_say("never asked for");
 
-    let (outcome, _) = attended(&mut worker, TestJob::Say("go"), |update| {
+    let (outcome, _) = active_agents(&mut worker, TestJob::Say("go"), |update| {
         let result = is_stored(update, "tool_result");
         result.then(interrupt).into_iter().collect()
     })

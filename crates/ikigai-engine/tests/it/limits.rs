@@ -6,13 +6,13 @@ use ikigai_core::data::{self, Category, ErrorData, Verdict};
 use ikigai_core::settings::Approve;
 use ikigai_engine::{Answer, Limits, Outcome, UiEvent, UserInput, UserRequest};
 
-use crate::fakes::{Deed, calling};
-use crate::support::{TestJob, World, attended, say};
+use crate::fakes::{FakeCall, calling};
+use crate::support::{TestJob, World, active_agents, say};
 
-fn limited(limits: Limits) -> (World, crate::fakes::Diary) {
-    let (world, diary) = World::with_fakes();
+fn limited(limits: Limits) -> (World, crate::fakes::CallLog) {
+    let (world, call_log) = World::with_fakes();
     let world = world.equipped(move |engine| engine.with_limits(limits));
-    (world, diary)
+    (world, call_log)
 }
 
 /// Returns the reason in the last row for the end of the turn.
@@ -26,14 +26,16 @@ async fn limit_row(world: &World, id: ikigai_core::AgentId) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn a_model_that_never_stops_asking_is_stopped() {
-    let (world, diary) = limited(Limits {
+    let (world, call_log) = limited(Limits {
         requests: 3,
         ..Limits::default()
     });
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
     for label in ["a", "b", "c", "d"] {
-        world.provider.will(calling(&[Deed::new("look", label)]));
+        world
+            .provider
+            .will(calling(&[FakeCall::new("look", label)]));
     }
 
     let outcome = say(&mut worker, "go").await.unwrap();
@@ -42,23 +44,23 @@ async fn a_model_that_never_stops_asking_is_stopped() {
     assert_eq!(outcome, Outcome::Failed(reason.to_owned()));
     assert_eq!(limit_row(&world, id).await, reason);
     assert_eq!(world.provider.requests().len(), 3);
-    assert_eq!(diary.began(), ["a", "b", "c"]);
+    assert_eq!(call_log.began(), ["a", "b", "c"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_last_request_of_a_turn_offers_no_tools_so_that_it_ends_with_an_answer() {
-    let (world, diary) = limited(Limits {
+    let (world, call_log) = limited(Limits {
         requests: 2,
         ..Limits::default()
     });
     let mut worker = world.root().await;
-    world.provider.will(calling(&[Deed::new("look", "a")]));
+    world.provider.will(calling(&[FakeCall::new("look", "a")]));
     world.provider.will_say("what I know by now");
 
     let outcome = say(&mut worker, "go").await.unwrap();
 
     assert_eq!(outcome, Outcome::Completed);
-    assert_eq!(diary.began(), ["a"]);
+    assert_eq!(call_log.began(), ["a"]);
     let requests = world.provider.requests();
     let offered: Vec<_> = requests
         .iter()
@@ -69,13 +71,13 @@ async fn the_last_request_of_a_turn_offers_no_tools_so_that_it_ends_with_an_answ
 
 #[tokio::test(start_paused = true)]
 async fn a_model_that_calls_too_often_is_stopped_and_its_calls_are_closed() {
-    let (world, diary) = limited(Limits {
+    let (world, call_log) = limited(Limits {
         calls: 3,
         ..Limits::default()
     });
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
-    let look = |label| Deed::new("look", label);
+    let look = |label| FakeCall::new("look", label);
     world.provider.will(calling(&[look("a"), look("b")]));
     world.provider.will(calling(&[look("c"), look("d")]));
 
@@ -84,7 +86,7 @@ async fn a_model_that_calls_too_often_is_stopped_and_its_calls_are_closed() {
     let reason = "limit reached: 3 tool calls in one turn";
     assert_eq!(outcome, Outcome::Failed(reason.to_owned()));
     assert_eq!(limit_row(&world, id).await, reason);
-    assert_eq!(diary.began(), ["a", "b"]);
+    assert_eq!(call_log.began(), ["a", "b"]);
     let closed = &world.results(id).await[2..];
     assert_eq!(closed.len(), 2);
     for result in closed {
@@ -95,16 +97,16 @@ async fn a_model_that_calls_too_often_is_stopped_and_its_calls_are_closed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_takes_too_long_is_stopped() {
-    let (world, diary) = limited(Limits {
+    let (world, call_log) = limited(Limits {
         time: Duration::from_mins(10),
         ..Limits::default()
     });
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
-    let long = Deed::new("look", "long")
+    let long = FakeCall::new("look", "long")
         .writing(&["a"])
         .taking(Duration::from_hours(1));
-    let next = Deed::new("look", "next").reading(&["a"]);
+    let next = FakeCall::new("look", "next").reading(&["a"]);
     world.provider.will(calling(&[long, next]));
 
     let outcome = say(&mut worker, "go").await.unwrap();
@@ -112,7 +114,7 @@ async fn a_turn_that_takes_too_long_is_stopped() {
     let reason = "the turn did not finish within 600 s";
     assert_eq!(outcome, Outcome::Failed(reason.to_owned()));
     assert_eq!(limit_row(&world, id).await, reason);
-    assert_eq!(diary.began(), ["long"]);
+    assert_eq!(call_log.began(), ["long"]);
     let came: Vec<_> = world
         .results(id)
         .await
@@ -125,15 +127,17 @@ async fn a_turn_that_takes_too_long_is_stopped() {
 /// A question waits without limit: time spent waiting only for the user does not count.
 #[tokio::test(start_paused = true)]
 async fn a_question_may_wait_longer_than_a_turn() {
-    let (world, diary) = limited(Limits {
+    let (world, call_log) = limited(Limits {
         time: Duration::from_mins(10),
         ..Limits::default()
     });
     let mut worker = world.root().await;
-    world.provider.will(calling(&[Deed::new("act", "asked")]));
     world
         .provider
-        .will(calling(&[Deed::new("act", "asked again")]));
+        .will(calling(&[FakeCall::new("act", "asked")]));
+    world
+        .provider
+        .will(calling(&[FakeCall::new("act", "asked again")]));
     world.provider.will_say("done");
 
     // A user who answers once a day.
@@ -162,7 +166,7 @@ async fn a_question_may_wait_longer_than_a_turn() {
     };
 
     assert_eq!(outcome, Outcome::Completed);
-    assert_eq!(diary.began(), ["asked", "asked again"]);
+    assert_eq!(call_log.began(), ["asked", "asked again"]);
 }
 
 /// A queued message begins a new turn with full limits.
@@ -174,13 +178,13 @@ async fn a_queued_message_begins_a_turn_with_limits_of_its_own() {
     });
     let mut worker = world.root().await;
     worker.approve_for_now(Approve::All).await.unwrap();
-    world.provider.will(calling(&[Deed::new("look", "a")]));
+    world.provider.will(calling(&[FakeCall::new("look", "a")]));
     world.provider.will_say("done");
-    world.provider.will(calling(&[Deed::new("look", "b")]));
+    world.provider.will(calling(&[FakeCall::new("look", "b")]));
     world.provider.will_say("done again");
     let mut said = false;
 
-    let (outcome, _) = attended(&mut worker, TestJob::Say("go"), |update| match update {
+    let (outcome, _) = active_agents(&mut worker, TestJob::Say("go"), |update| match update {
         UiEvent::Text(_) if !std::mem::replace(&mut said, true) => {
             vec![UserRequest::Line(UserInput::Message(
                 "once more".to_owned(),

@@ -10,8 +10,8 @@ use ikigai_providers::{AnswerBlock, WindowSource};
 use ikigai_testkit::{Step, is_summary_request};
 use serde_json::json;
 
-use crate::fakes::{Deed, calling};
-use crate::support::{TestJob, World, attended, attended_line, say};
+use crate::fakes::{FakeCall, calling};
+use crate::support::{TestJob, World, active_agents, attended_line, say};
 
 const RULE: &str = "Never touch prod.db. Find out why rows are doubled.";
 const FIX: &str = "Fix: dedupe in loader.rs:88";
@@ -19,7 +19,7 @@ const FIX: &str = "Fix: dedupe in loader.rs:88";
 /// Creates a world with the fake tools, a window and summaries at 80 %.
 fn world(window: u64) -> World {
     let tools: std::sync::Arc<dyn ikigai_engine::Tools> =
-        std::sync::Arc::new(crate::fakes::Diary::default().tools());
+        std::sync::Arc::new(crate::fakes::CallLog::default().tools());
     World::with_window(window).equipped(move |engine| {
         engine
             .with_tools(tools.clone(), ikigai_engine::Safety::default())
@@ -36,8 +36,8 @@ fn output(call: usize) -> String {
 /// Runs a turn of many calls with long outputs and a short answer.
 async fn long_turn(world: &World, worker: &mut Worker, calls: usize) {
     for call in 0..calls {
-        let deed = Deed::new("look", &format!("{call}")).printing(&output(call));
-        world.provider.will(calling(&[deed]));
+        let fake = FakeCall::new("look", &format!("{call}")).printing(&output(call));
+        world.provider.will(calling(&[fake]));
         for _ in 0..2 {
             world
                 .provider
@@ -133,8 +133,8 @@ async fn the_newest_result_is_whole_beside_long_arguments() {
         let id = worker.agent().state.agent();
         for call in 0..24 {
             let argument = format!("{call} {}", "long argument ".repeat(800));
-            let deed = Deed::new("look", &argument).printing(&output(call));
-            world.provider.will(calling(&[deed]));
+            let fake = FakeCall::new("look", &argument).printing(&output(call));
+            world.provider.will(calling(&[fake]));
             for _ in 0..4 {
                 world.provider.will_summarise_as("Rows are doubled.");
             }
@@ -167,8 +167,8 @@ async fn messages_that_stay_are_not_summarised() {
         let mut worker = world.root().await;
         let id = worker.agent().state.agent();
         let message = format!("{RULE} {}", "Some detail. ".repeat(details));
-        let deed = Deed::new("look", "the rows").printing(&output(0));
-        world.provider.will(calling(&[deed]));
+        let fake = FakeCall::new("look", "the rows").printing(&output(0));
+        world.provider.will(calling(&[fake]));
         for _ in 0..4 {
             world.provider.will_summarise_as("Rows are doubled.");
         }
@@ -203,8 +203,8 @@ async fn context_rows_at_every_request_keep_the_scale() {
     let id = worker.agent().state.agent();
     for call in 0..60 {
         let output = format!("row {call} is here twice\n").repeat(500);
-        let deed = Deed::new("look", &format!("{call}")).printing(&output);
-        world.provider.will(calling(&[deed]));
+        let fake = FakeCall::new("look", &format!("{call}")).printing(&output);
+        world.provider.will(calling(&[fake]));
         for _ in 0..4 {
             world.provider.will_summarise_as("Rows are doubled.");
         }
@@ -399,7 +399,7 @@ async fn a_cut_leaves_a_note_and_the_users_messages() {
     }
     world.provider.will_say("the last");
 
-    let (_, told) = attended(&mut worker, TestJob::Say("question 4"), |_| Vec::new()).await;
+    let (_, told) = active_agents(&mut worker, TestJob::Say("question 4"), |_| Vec::new()).await;
 
     let warned = told.iter().any(
         |update| matches!(update, UiEvent::Warning(text) if text.starts_with("Context full: ")),

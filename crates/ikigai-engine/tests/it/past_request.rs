@@ -5,7 +5,7 @@ use ikigai_core::{Row, RowRef, Seq};
 use ikigai_engine::EngineError;
 use ikigai_testkit::is_summary_request;
 
-use crate::fakes::{Deed, calling};
+use crate::fakes::{FakeCall, calling};
 use crate::support::{World, say};
 
 fn response_of(row: &Row) -> Option<u64> {
@@ -42,8 +42,8 @@ async fn every_request_that_was_made_can_be_made_again() {
             _ => {}
         }
         if turn % 3 == 0 {
-            let deed = Deed::new("look", &format!("at {turn}"));
-            world.provider.will(calling(&[deed]));
+            let fake = FakeCall::new("look", &format!("at {turn}"));
+            world.provider.will(calling(&[fake]));
         }
         world.provider.will_say(&format!("answer {turn} {long}"));
         say(&mut worker, &format!("question {turn} {long}"))

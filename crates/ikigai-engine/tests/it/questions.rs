@@ -10,9 +10,9 @@ use ikigai_engine::{Answer, FrontEnd, Outcome, Question, UiEvent, UserRequest};
 use ikigai_store::{ReadLog, StoreError};
 use ikigai_testkit::{CommitFault, block_on, check_request};
 
-use crate::fakes::{Deed, calling};
+use crate::fakes::{FakeCall, calling};
 use crate::support::{
-    OWN_KEY, TestJob, World, all_rows, attended, dies_after, interrupt, say, target_of,
+    OWN_KEY, TestJob, World, active_agents, all_rows, dies_after, interrupt, say, target_of,
 };
 
 fn answer(call: RowRef, answer: Answer) -> Vec<UserRequest> {
@@ -52,11 +52,11 @@ async fn answer_rows(world: &World, id: AgentId) -> Vec<String> {
 /// `of` and `by`. *Always* sets `rules` in the same row, and the next call runs unasked.
 #[tokio::test(start_paused = true)]
 async fn permission_answer_durable_before_the_call() {
-    let (world, diary) = World::with_fakes();
+    let (world, call_log) = World::with_fakes();
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
     let log = world.log().clone();
-    diary.look_when_one_begins(move |label| {
+    call_log.look_when_one_begins(move |label| {
         let rows = block_on(log.page(all_rows(id))).unwrap();
         let call = rows
             .iter()
@@ -74,15 +74,15 @@ async fn permission_answer_durable_before_the_call() {
             "{label} runs before its answer is stored"
         );
     });
-    let deeds = ["look around", "test one", "delete all", "delete some"]
-        .map(|label| Deed::new("act", label));
-    world.provider.will(calling(&deeds));
+    let fakes = ["look around", "test one", "delete all", "delete some"]
+        .map(|label| FakeCall::new("act", label));
+    world.provider.will(calling(&fakes));
     world
         .provider
-        .will(calling(&[Deed::new("act", "test again")]));
+        .will(calling(&[FakeCall::new("act", "test again")]));
     world.provider.will_say("done");
 
-    let (outcome, told) = attended(
+    let (outcome, told) = active_agents(
         &mut worker,
         TestJob::Say("go"),
         answering(|label| match label {
@@ -95,7 +95,7 @@ async fn permission_answer_durable_before_the_call() {
     .await;
 
     assert_eq!(outcome.unwrap(), Outcome::Completed);
-    assert_eq!(diary.began(), ["look around", "test one", "test again"]);
+    assert_eq!(call_log.began(), ["look around", "test one", "test again"]);
     let of = |seq: u64| format!(r#""of":{{"agent":"{id}","seq":{seq}}},"by":"user""#);
     let row = |word: &str, set: &str, seq: u64, grant: &str| {
         let of = of(seq);
@@ -145,12 +145,12 @@ async fn permission_answer_durable_before_the_call() {
 /// *Always* also allows the other waiting calls that match the rule.
 #[tokio::test(start_paused = true)]
 async fn always_lets_go_what_else_waits_and_fits() {
-    let (world, diary) = World::with_fakes();
+    let (world, call_log) = World::with_fakes();
     let mut worker = world.root().await;
-    let deeds = ["test one", "test two", "other"].map(|label| Deed::new("act", label));
-    world.provider.will(calling(&deeds));
+    let fakes = ["test one", "test two", "other"].map(|label| FakeCall::new("act", label));
+    world.provider.will(calling(&fakes));
 
-    let (outcome, told) = attended(&mut worker, TestJob::Say("go"), |update| match update {
+    let (outcome, told) = active_agents(&mut worker, TestJob::Say("go"), |update| match update {
         UiEvent::Question(question) if question.shown == "other" => {
             let first = RowRef::new(question.call.agent, ikigai_core::Seq(4));
             answer(first, Answer::Always("test*".to_owned()))
@@ -161,7 +161,7 @@ async fn always_lets_go_what_else_waits_and_fits() {
     .await;
 
     assert!(matches!(outcome.unwrap(), Outcome::Interrupted(_)));
-    assert_eq!(diary.began(), ["test one", "test two"]);
+    assert_eq!(call_log.began(), ["test one", "test two"]);
     let moot = told.iter().filter_map(|update| match update {
         UiEvent::Unasked(call) => Some(call.seq.0),
         _ => None,
@@ -176,14 +176,14 @@ async fn always_lets_go_what_else_waits_and_fits() {
 /// An edited pattern that does not match the call allows it once, with a warning.
 #[tokio::test(start_paused = true)]
 async fn a_pattern_that_does_not_fit_lets_the_call_run_once_and_says_so() {
-    let (world, diary) = World::with_fakes();
+    let (world, call_log) = World::with_fakes();
     let mut worker = world.root().await;
     for label in ["one", "two"] {
-        world.provider.will(calling(&[Deed::new("act", label)]));
+        world.provider.will(calling(&[FakeCall::new("act", label)]));
     }
     world.provider.will_say("done");
 
-    let (outcome, told) = attended(
+    let (outcome, told) = active_agents(
         &mut worker,
         TestJob::Say("go"),
         answering(|_| Answer::Always("two*".to_owned())),
@@ -191,7 +191,7 @@ async fn a_pattern_that_does_not_fit_lets_the_call_run_once_and_says_so() {
     .await;
 
     assert_eq!(outcome.unwrap(), Outcome::Completed);
-    assert_eq!(diary.began(), ["one", "two"]);
+    assert_eq!(call_log.began(), ["one", "two"]);
     assert_eq!(asked(&told).len(), 1);
     let warned = told.iter().filter_map(|update| match update {
         UiEvent::Warning(text) => Some(text.as_str()),
@@ -206,12 +206,14 @@ async fn a_pattern_that_does_not_fit_lets_the_call_run_once_and_says_so() {
 /// E22: no call runs whose answer could not be stored.
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_is_not_stored_lets_nothing_run() {
-    let (world, diary) = World::with_fakes();
+    let (world, call_log) = World::with_fakes();
     let mut worker = world.root().await;
-    world.provider.will(calling(&[Deed::new("act", "asked")]));
+    world
+        .provider
+        .will(calling(&[FakeCall::new("act", "asked")]));
     let store = world.store.clone();
 
-    let (outcome, told) = attended(&mut worker, TestJob::Say("go"), |update| match update {
+    let (outcome, told) = active_agents(&mut worker, TestJob::Say("go"), |update| match update {
         UiEvent::Question(question) => {
             store.go_away(|| StoreError::Full("no room".into()));
             answer(question.call, Answer::Once)
@@ -226,18 +228,18 @@ async fn an_answer_that_is_not_stored_lets_nothing_run() {
         told.iter()
             .any(|update| matches!(update, UiEvent::StoreAway(_)))
     );
-    assert!(diary.began().is_empty());
+    assert!(call_log.began().is_empty());
 }
 
 /// E9d: a call that awaits approval stays open across restarts and is asked about again. Allowed,
 /// it runs once and its result is sent; a new message closes it as not run.
 #[tokio::test(start_paused = true)]
 async fn permission_question_survives_restart() {
-    let (world, diary) = World::with_fakes();
+    let (world, call_log) = World::with_fakes();
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
-    let deeds = [Deed::new("look", "free"), Deed::new("act", "asked")];
-    world.provider.will(calling(&deeds));
+    let fakes = [FakeCall::new("look", "free"), FakeCall::new("act", "asked")];
+    world.provider.will(calling(&fakes));
     dies_after(100, &mut worker, TestJob::Say("go")).await;
     let once = world.restarted();
     let mut worker = once.reopened().await;
@@ -247,7 +249,8 @@ async fn permission_question_survives_restart() {
     let open = twice.results(id).await;
 
     twice.provider.will_say("done");
-    let (outcome, told) = attended(&mut worker, TestJob::Resume, answering(|_| Answer::Once)).await;
+    let (outcome, told) =
+        active_agents(&mut worker, TestJob::Resume, answering(|_| Answer::Once)).await;
 
     assert_eq!(open.len(), 1, "only the free call has a result: {open:?}");
     assert_eq!(
@@ -257,7 +260,7 @@ async fn permission_question_survives_restart() {
     );
     assert_eq!(outcome.unwrap(), Outcome::Completed);
     assert_eq!(asked(&told).len(), 1);
-    assert_eq!(diary.began(), ["free", "asked"]);
+    assert_eq!(call_log.began(), ["free", "asked"]);
     let request = twice.provider.requests().pop().unwrap();
     check_request(&request, &target_of(&worker)).unwrap();
     let verdicts: Vec<_> = twice
@@ -269,10 +272,12 @@ async fn permission_question_survives_restart() {
     assert_eq!(verdicts, [Verdict::Ran, Verdict::Ran]);
 
     // The same up to the restart; then the user sends another message.
-    let (world, diary) = World::with_fakes();
+    let (world, call_log) = World::with_fakes();
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
-    world.provider.will(calling(&[Deed::new("act", "asked")]));
+    world
+        .provider
+        .will(calling(&[FakeCall::new("act", "asked")]));
     dies_after(100, &mut worker, TestJob::Say("go")).await;
     let restarted = world.restarted();
     let mut worker = restarted.reopened().await;
@@ -286,7 +291,7 @@ async fn permission_question_survives_restart() {
         came[0].output,
         "not run: the user said something else instead"
     );
-    assert!(diary.began().is_empty());
+    assert!(call_log.began().is_empty());
     let kinds = restarted.kinds(id).await;
     assert_eq!(
         kinds[3..8],
@@ -298,13 +303,15 @@ async fn permission_question_survives_restart() {
 /// turn only.
 #[tokio::test(start_paused = true)]
 async fn an_answered_call_that_had_not_started_is_closed() {
-    let (world, diary) = World::with_fakes();
+    let (world, call_log) = World::with_fakes();
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
-    world.provider.will(calling(&[Deed::new("act", "asked")]));
+    world
+        .provider
+        .will(calling(&[FakeCall::new("act", "asked")]));
     // Commits: the message, the model's answer, the user's answer.
     world.store.fail_commit(3, CommitFault::WrittenAndSilent);
-    let turn = attended(&mut worker, TestJob::Say("go"), answering(|_| Answer::Once));
+    let turn = active_agents(&mut worker, TestJob::Say("go"), answering(|_| Answer::Once));
     tokio::time::timeout(Duration::from_secs(100), turn)
         .await
         .unwrap_err();
@@ -315,17 +322,17 @@ async fn an_answered_call_that_had_not_started_is_closed() {
     let came = restarted.results(id).await;
     assert_eq!(came.len(), 1);
     assert_eq!(came[0].verdict, Verdict::Interrupted);
-    assert!(diary.began().is_empty());
+    assert!(call_log.began().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn where_nobody_can_answer_what_would_be_asked_is_refused() {
-    let (world, diary) = World::with_fakes();
+    let (world, call_log) = World::with_fakes();
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
     world.provider.will(calling(&[
-        Deed::new("act", "asked"),
-        Deed::new("look", "free"),
+        FakeCall::new("act", "asked"),
+        FakeCall::new("look", "free"),
     ]));
     world.provider.will_say("I see");
     let (_sender, mut receiver) = tokio::sync::mpsc::channel(1);
@@ -337,7 +344,7 @@ async fn where_nobody_can_answer_what_would_be_asked_is_refused() {
 
     let outcome = ended.expect("nobody is asked").unwrap();
     assert_eq!(outcome, Outcome::Completed);
-    assert_eq!(diary.began(), ["free"]);
+    assert_eq!(call_log.began(), ["free"]);
     let refused = &world.results(id).await[0];
     assert_eq!(refused.verdict, Verdict::Refused);
     assert_eq!(
@@ -357,31 +364,31 @@ async fn a_mode_decides_what_is_asked() {
         (Approve::All, "ran ran ran ran"),
     ];
     for (mode, expected) in table {
-        let (world, diary) = World::with_fakes();
+        let (world, call_log) = World::with_fakes();
         let settings = Settings {
             approve: Some(mode),
             ..Settings::default()
         };
         let mut worker = world.root_with(&settings).await;
-        let deeds = [
-            Deed::new("look", "read").reading(&["a"]),
-            Deed::new("change", "within").writing(&["b"]),
-            Deed::new("change", "outside").writing(&["/elsewhere/c"]),
-            Deed::new("act", "execute"),
+        let fakes = [
+            FakeCall::new("look", "read").reading(&["a"]),
+            FakeCall::new("change", "within").writing(&["b"]),
+            FakeCall::new("change", "outside").writing(&["/elsewhere/c"]),
+            FakeCall::new("act", "execute"),
         ];
-        world.provider.will(calling(&deeds));
+        world.provider.will(calling(&fakes));
         world.provider.will_say("done");
 
         let no = answering(|_| Answer::No(None));
-        let (outcome, told) = attended(&mut worker, TestJob::Say("go"), no).await;
+        let (outcome, told) = active_agents(&mut worker, TestJob::Say("go"), no).await;
 
         assert_eq!(outcome.unwrap(), Outcome::Completed);
         let questions: Vec<_> = asked(&told)
             .iter()
             .map(|question| question.shown.clone())
             .collect();
-        let came = deeds.map(|deed| match deed.label().to_owned() {
-            label if diary.began().contains(&label) => "ran",
+        let came = fakes.map(|fake| match fake.label().to_owned() {
+            label if call_log.began().contains(&label) => "ran",
             label if questions.contains(&label) => "asked",
             _ => "refused",
         });
@@ -392,22 +399,26 @@ async fn a_mode_decides_what_is_asked() {
 /// An approval for now is recorded in a row and ends with the worker.
 #[tokio::test(start_paused = true)]
 async fn approval_for_now_leaves_a_row_and_ends_with_the_worker() {
-    let (world, diary) = World::with_fakes();
+    let (world, call_log) = World::with_fakes();
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
     worker.approve_for_now(Approve::All).await.unwrap();
-    world.provider.will(calling(&[Deed::new("act", "free")]));
+    world
+        .provider
+        .will(calling(&[FakeCall::new("act", "free")]));
     world.provider.will_say("done");
     say(&mut worker, "go").await.unwrap();
     worker.release().await.unwrap();
     let mut worker = world.reopened().await;
-    world.provider.will(calling(&[Deed::new("act", "asked")]));
+    world
+        .provider
+        .will(calling(&[FakeCall::new("act", "asked")]));
     world.provider.will_say("done");
 
     let no = answering(|_| Answer::No(None));
-    let (_, told) = attended(&mut worker, TestJob::Say("again"), no).await;
+    let (_, told) = active_agents(&mut worker, TestJob::Say("again"), no).await;
 
-    assert_eq!(diary.began(), ["free"]);
+    assert_eq!(call_log.began(), ["free"]);
     assert_eq!(asked(&told).len(), 1);
     let row = &world.rows(id).await[2];
     assert_eq!(

@@ -8,8 +8,8 @@ use ikigai_engine::{Outcome, UiEvent, UserInput, UserRequest};
 use ikigai_store::{MailState, ReadLog, StoreError};
 use ikigai_testkit::{CommitFault, Step, check_request};
 
-use crate::fakes::{Deed, calling};
-use crate::support::{TestJob, World, attended, interrupt, is_stored, say, target_of};
+use crate::fakes::{FakeCall, calling};
+use crate::support::{TestJob, World, active_agents, interrupt, is_stored, say, target_of};
 
 fn says(text: &str) -> UserRequest {
     UserRequest::Line(UserInput::Message(text.to_owned()))
@@ -61,7 +61,9 @@ async fn queued_input_is_mail_from_the_user() {
     let (world, _) = World::with_fakes();
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
-    world.provider.will(calling(&[Deed::new("look", "one")]));
+    world
+        .provider
+        .will(calling(&[FakeCall::new("look", "one")]));
     world
         .provider
         .will([Step::Say("well".to_owned()), Step::Finish]);
@@ -69,7 +71,7 @@ async fn queued_input_is_mail_from_the_user() {
     let mut first = once(is_running, vec![says("a"), says("b")]);
     let mut second = once(is_text, vec![says("c")]);
 
-    let (outcome, told) = attended(&mut worker, TestJob::Say("go"), |update| {
+    let (outcome, told) = active_agents(&mut worker, TestJob::Say("go"), |update| {
         [first(update), second(update)].concat()
     })
     .await;
@@ -126,9 +128,11 @@ async fn a_queued_message_survives_a_crash_and_goes_with_the_next_turn() {
         let (world, _) = World::with_fakes();
         let mut worker = world.root().await;
         let id = worker.agent().state.agent();
-        world.provider.will(calling(&[Deed::new("look", "one")]));
+        world
+            .provider
+            .will(calling(&[FakeCall::new("look", "one")]));
         world.store.fail_commit(nth, CommitFault::WrittenAndSilent);
-        let turn = attended(
+        let turn = active_agents(
             &mut worker,
             TestJob::Say("go"),
             once(is_running, vec![says("queued")]),
@@ -161,9 +165,11 @@ async fn open_calls_are_closed_before_what_waited_is_taken_in() {
     let (world, _) = World::with_fakes();
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
-    world.provider.will(calling(&[Deed::new("act", "asked")]));
+    world
+        .provider
+        .will(calling(&[FakeCall::new("act", "asked")]));
     let is_question = |update: &UiEvent| matches!(update, UiEvent::Question(_));
-    let turn = attended(
+    let turn = active_agents(
         &mut worker,
         TestJob::Say("go"),
         once(is_question, vec![says("queued")]),
@@ -196,10 +202,12 @@ async fn a_message_that_is_taken_back_is_not_sent() {
     let (world, _) = World::with_fakes();
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
-    world.provider.will(calling(&[Deed::new("look", "one")]));
+    world
+        .provider
+        .will(calling(&[FakeCall::new("look", "one")]));
     world.provider.will_say("done");
 
-    let (outcome, told) = attended(&mut worker, TestJob::Say("go"), |update| match update {
+    let (outcome, told) = active_agents(&mut worker, TestJob::Say("go"), |update| match update {
         UiEvent::Running(_) => vec![says("keep"), says("drop")],
         UiEvent::Queued { mail, text } if text == "drop" => vec![UserRequest::TakeBack(*mail)],
         _ => Vec::new(),
@@ -223,7 +231,7 @@ async fn a_message_of_a_former_process_can_be_taken_back() {
     world
         .provider
         .will([Step::Say("hm".to_owned()), Step::Hang]);
-    let turn = attended(
+    let turn = active_agents(
         &mut worker,
         TestJob::Say("go"),
         once(is_text, vec![says("queued")]),
@@ -239,7 +247,7 @@ async fn a_message_of_a_former_process_can_be_taken_back() {
         .will([Step::Say("on".to_owned()), Step::Finish]);
 
     let take_back = once(is_text, vec![UserRequest::TakeBack(mail)]);
-    let (outcome, told) = attended(&mut worker, TestJob::Resume, take_back).await;
+    let (outcome, told) = active_agents(&mut worker, TestJob::Resume, take_back).await;
 
     assert_eq!(outcome.unwrap(), Outcome::Completed);
     assert!(told.iter().any(|update| is_taken_back(update, "queued")));
@@ -266,11 +274,14 @@ async fn an_interrupt_hands_back_what_waited() {
                 .provider
                 .will([Step::Say("hm".to_owned()), Step::Hang]);
         } else {
-            world.provider.will(calling(&[Deed::new("look", "one")]));
+            world
+                .provider
+                .will(calling(&[FakeCall::new("look", "one")]));
         }
         let said = vec![says("a"), says("b"), interrupt()];
 
-        let (outcome, told) = attended(&mut worker, TestJob::Say("go"), once(moment, said)).await;
+        let (outcome, told) =
+            active_agents(&mut worker, TestJob::Say("go"), once(moment, said)).await;
 
         assert!(
             matches!(outcome.unwrap(), Outcome::Interrupted(_)),
@@ -309,12 +320,14 @@ async fn a_message_that_is_not_stored_is_handed_back() {
         let shown = format!("{fault:?}");
         let (world, _) = World::with_fakes();
         let mut worker = world.root().await;
-        world.provider.will(calling(&[Deed::new("look", "one")]));
+        world
+            .provider
+            .will(calling(&[FakeCall::new("look", "one")]));
         world.provider.will_say("done");
         world.store.fail_commit(3, fault);
 
         let said = once(is_running, vec![says("said meanwhile")]);
-        let (outcome, told) = attended(&mut worker, TestJob::Say("go"), said).await;
+        let (outcome, told) = active_agents(&mut worker, TestJob::Say("go"), said).await;
 
         assert_eq!(outcome.unwrap(), Outcome::Completed, "{shown}");
         let back = told.iter().any(|update| {
@@ -337,7 +350,7 @@ async fn what_waited_for_a_turn_that_failed_goes_with_the_next() {
     world.provider.will_say("done");
 
     let said = once(is_text, vec![says("queued")]);
-    let (outcome, _) = attended(&mut worker, TestJob::Say("go"), said).await;
+    let (outcome, _) = active_agents(&mut worker, TestJob::Say("go"), said).await;
     say(&mut worker, "typed").await.unwrap();
 
     assert!(matches!(outcome.unwrap(), Outcome::Failed(_)));

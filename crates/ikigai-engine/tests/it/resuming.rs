@@ -8,28 +8,30 @@ use ikigai_engine::{EngineError, Outcome, Resume, UiEvent, UserInput};
 use ikigai_testkit::{Step, check_request};
 use serde_json::json;
 
-use crate::fakes::{Deed, call, calling};
-use crate::support::{TestJob, World, attended, dies_after, interrupt, is_stored, say, target_of};
+use crate::fakes::{FakeCall, call, calling};
+use crate::support::{
+    TestJob, World, active_agents, dies_after, interrupt, is_stored, say, target_of,
+};
 
 /// Runs a job with a front end that sends nothing.
 async fn done(
     worker: &mut ikigai_engine::Worker,
     job: TestJob<'_>,
 ) -> Result<Outcome, EngineError> {
-    attended(worker, job, |_| Vec::new()).await.0
+    active_agents(worker, job, |_| Vec::new()).await.0
 }
 
 /// E9b: `resume` continues a settled turn and writes a `command` row. Without a stopped turn it
 /// fails.
 #[tokio::test(start_paused = true)]
 async fn resume_goes_on_with_a_settled_turn() {
-    let (world, diary) = World::with_fakes();
+    let (world, call_log) = World::with_fakes();
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
-    let long = Deed::new("look", "long").taking(std::time::Duration::from_hours(1));
+    let long = FakeCall::new("look", "long").taking(std::time::Duration::from_hours(1));
     world
         .provider
-        .will(calling(&[Deed::new("look", "short"), long]));
+        .will(calling(&[FakeCall::new("look", "short"), long]));
     dies_after(100, &mut worker, TestJob::Say("go")).await;
     let restarted = world.restarted();
     let mut worker = restarted.reopened().await;
@@ -52,7 +54,7 @@ async fn resume_goes_on_with_a_settled_turn() {
     let resume: CommandData = data::read(rest[0].data.as_deref());
     assert_eq!((resume.resume, resume.echo), (Some(true), None));
     assert_eq!(
-        diary.began(),
+        call_log.began(),
         ["short", "long"],
         "nothing is run again by itself"
     );
@@ -71,7 +73,7 @@ async fn resume_goes_on_with_a_settled_turn() {
 async fn the_tree_tells_who_stopped_in_the_middle() {
     let (world, _diary) = World::with_fakes();
     let mut worker = world.root().await;
-    let long = Deed::new("look", "long").taking(std::time::Duration::from_hours(1));
+    let long = FakeCall::new("look", "long").taking(std::time::Duration::from_hours(1));
     world.provider.will(calling(&[long]));
     dies_after(100, &mut worker, TestJob::Say("go")).await;
     let restarted = world.restarted();
@@ -117,9 +119,11 @@ async fn auto_goes_on_with_what_a_program_left() {
             UiEvent::Text(_) => vec![interrupt()],
             _ => Vec::new(),
         };
-        let stopped = attended(&mut other, TestJob::Say("mine"), stop).await.0;
+        let stopped = active_agents(&mut other, TestJob::Say("mine"), stop)
+            .await
+            .0;
         assert_eq!(stopped.unwrap(), Outcome::Interrupted(Cause::User));
-        let long = Deed::new("look", "long").taking(std::time::Duration::from_hours(1));
+        let long = FakeCall::new("look", "long").taking(std::time::Duration::from_hours(1));
         world.provider.will(calling(&[long]));
         dies_after(100, &mut worker, TestJob::Say("go")).await;
 
@@ -163,10 +167,10 @@ async fn auto_goes_on_with_what_a_program_left() {
 /// reports it; after `/resume` it is a turn like any other.
 #[tokio::test(start_paused = true)]
 async fn auto_leaves_an_unknown_outcome_to_the_user() {
-    let (world, diary) = World::with_fakes();
+    let (world, call_log) = World::with_fakes();
     let mut worker = world.root().await;
     worker.approve_for_now(Approve::All).await.unwrap();
-    let long = Deed::new("act", "long").taking(std::time::Duration::from_hours(1));
+    let long = FakeCall::new("act", "long").taking(std::time::Duration::from_hours(1));
     world.provider.will(calling(&[long]));
     dies_after(100, &mut worker, TestJob::Say("go")).await;
 
@@ -176,7 +180,7 @@ async fn auto_leaves_an_unknown_outcome_to_the_user() {
 
     assert!(engine.working().is_empty(), "it does not go on");
     assert_eq!(restarted.provider.requests().len(), 1, "nothing is sent");
-    assert_eq!(diary.began(), ["long"]);
+    assert_eq!(call_log.began(), ["long"]);
     let lines = engine.stopped_lines(&found);
     assert_eq!(
         lines,
@@ -205,11 +209,11 @@ async fn auto_leaves_an_unknown_outcome_to_the_user() {
 #[tokio::test(start_paused = true)]
 async fn unknown_outcome_waits_for_the_user() {
     for job in [TestJob::Resume, TestJob::Retry] {
-        let (world, diary) = World::with_fakes();
+        let (world, call_log) = World::with_fakes();
         let mut worker = world.root().await;
         let id = worker.agent().state.agent();
         worker.approve_for_now(Approve::All).await.unwrap();
-        let long = Deed::new("act", "long").taking(std::time::Duration::from_hours(1));
+        let long = FakeCall::new("act", "long").taking(std::time::Duration::from_hours(1));
         world.provider.will(calling(&[long]));
         dies_after(100, &mut worker, TestJob::Say("go")).await;
 
@@ -225,7 +229,11 @@ async fn unknown_outcome_waits_for_the_user() {
         assert_eq!(came[0].verdict, Verdict::Unknown);
         assert!(came[0].output.starts_with("Outcome unknown"), "{came:?}");
         assert_eq!(outcome, Outcome::Completed);
-        assert_eq!(diary.began(), ["long"], "it is never run again by itself");
+        assert_eq!(
+            call_log.began(),
+            ["long"],
+            "it is never run again by itself"
+        );
         let request = restarted.provider.requests().pop().unwrap();
         check_request(&request, &target_of(&worker)).unwrap();
     }
@@ -235,17 +243,19 @@ async fn unknown_outcome_waits_for_the_user() {
 /// restart, never reaches the model, and the turn can be repeated.
 #[tokio::test(start_paused = true)]
 async fn provider_failure_is_an_event_and_repeatable() {
-    let (world, diary) = World::with_fakes();
+    let (world, call_log) = World::with_fakes();
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
-    world.provider.will(calling(&[Deed::new("look", "one")]));
+    world
+        .provider
+        .will(calling(&[FakeCall::new("look", "one")]));
     let fails = [
         Step::Say("well, ".to_owned()),
         Step::Fail("overloaded".to_owned()),
     ];
     world.provider.will(fails);
 
-    let (outcome, told) = attended(&mut worker, TestJob::Say("go"), |_| Vec::new()).await;
+    let (outcome, told) = active_agents(&mut worker, TestJob::Say("go"), |_| Vec::new()).await;
     let restarted = world.restarted();
     let mut worker = restarted.reopened().await;
     let rows = restarted.rows(id).await;
@@ -264,7 +274,7 @@ async fn provider_failure_is_an_event_and_repeatable() {
     let requests = restarted.provider.requests();
     assert_eq!(requests.len(), 3);
     assert_eq!(requests[2], requests[0], "it is the same turn again");
-    assert_eq!(diary.began(), ["one"]);
+    assert_eq!(call_log.began(), ["one"]);
     let sent = serde_json::to_string(&requests).unwrap();
     assert!(!sent.contains("overloaded"));
 }
@@ -348,7 +358,7 @@ async fn retry_keeps_all_messages_that_started_the_turn() {
         .provider
         .will([Step::Say("hm".to_owned()), Step::Hang]);
     let mut said = false;
-    let turn = attended(&mut worker, TestJob::Say("first"), |update| match update {
+    let turn = active_agents(&mut worker, TestJob::Say("first"), |update| match update {
         ikigai_engine::UiEvent::Text(_) if !std::mem::replace(&mut said, true) => {
             vec![ikigai_engine::UserRequest::Line(UserInput::Message(
                 "queued".to_owned(),
@@ -382,16 +392,16 @@ async fn retry_keeps_all_messages_that_started_the_turn() {
 /// An interrupted turn can be resumed; its stopped call does not run again.
 #[tokio::test(start_paused = true)]
 async fn an_interrupted_turn_can_be_resumed() {
-    let (world, diary) = World::with_fakes();
+    let (world, call_log) = World::with_fakes();
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
-    let long = Deed::new("look", "long").taking(std::time::Duration::from_hours(1));
+    let long = FakeCall::new("look", "long").taking(std::time::Duration::from_hours(1));
     world.provider.will(calling(&[long]));
     let stop = |update: &ikigai_engine::UiEvent| match update {
         ikigai_engine::UiEvent::Running(_) => vec![interrupt()],
         _ => Vec::new(),
     };
-    attended(&mut worker, TestJob::Say("go"), stop)
+    active_agents(&mut worker, TestJob::Say("go"), stop)
         .await
         .0
         .unwrap();
@@ -400,7 +410,7 @@ async fn an_interrupted_turn_can_be_resumed() {
     let outcome = done(&mut worker, TestJob::Resume).await.unwrap();
 
     assert_eq!(outcome, Outcome::Completed);
-    assert_eq!(diary.began(), ["long"]);
+    assert_eq!(call_log.began(), ["long"]);
     let kinds = world.kinds(id).await;
     assert_eq!(
         kinds[5..],

@@ -9,7 +9,7 @@ use ikigai_tools::Touches;
 use proptest::prelude::*;
 use tokio::time::Instant;
 
-use crate::fakes::{Deed, Moment, calling};
+use crate::fakes::{FakeCall, Moment, calling};
 use crate::support::{World, say};
 
 /// Maximum number of parallel calls.
@@ -31,13 +31,13 @@ enum Touched {
 }
 
 impl Planned {
-    fn deed(&self, index: usize) -> Deed {
-        let deed =
-            Deed::new(self.tool, &index.to_string()).taking(Duration::from_secs(self.seconds));
+    fn fake(&self, index: usize) -> FakeCall {
+        let fake =
+            FakeCall::new(self.tool, &index.to_string()).taking(Duration::from_secs(self.seconds));
         match &self.touched {
-            Touched::Reads(paths) => deed.reading(paths),
-            Touched::Writes(paths) => deed.writing(paths),
-            Touched::Anything => deed.anywhere(),
+            Touched::Reads(paths) => fake.reading(paths),
+            Touched::Writes(paths) => fake.writing(paths),
+            Touched::Anything => fake.anywhere(),
         }
     }
 
@@ -129,18 +129,18 @@ fn moments_of(plans: &[Planned]) -> Vec<(Instant, Moment)> {
         .build()
         .unwrap();
     runtime.block_on(async {
-        let (world, diary) = World::with_fakes();
+        let (world, call_log) = World::with_fakes();
         let mut worker = world.root().await;
         worker.approve_for_now(Approve::All).await.unwrap();
-        let deeds: Vec<_> = plans
+        let fakes: Vec<_> = plans
             .iter()
             .enumerate()
-            .map(|(index, plan)| plan.deed(index))
+            .map(|(index, plan)| plan.fake(index))
             .collect();
-        world.provider.will(calling(&deeds));
+        world.provider.will(calling(&fakes));
         world.provider.will_say("done");
         say(&mut worker, "go").await.unwrap();
-        diary.timed()
+        call_log.timed()
     })
 }
 

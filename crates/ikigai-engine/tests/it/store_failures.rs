@@ -9,9 +9,9 @@ use ikigai_engine::{EngineError, Outcome, UiEvent, UserInput, UserRequest, Worke
 use ikigai_store::{ReadLog, StoreError};
 use ikigai_testkit::{CommitFault, Step, block_on, check_request};
 
-use crate::fakes::{Deed, Diary, calling};
+use crate::fakes::{CallLog, FakeCall, calling};
 use crate::support::{
-    TestJob, World, all_rows, attended, interrupt, is_stored, say, say_until, target_of,
+    TestJob, World, active_agents, all_rows, interrupt, is_stored, say, say_until, target_of,
 };
 
 fn full() -> StoreError {
@@ -93,15 +93,17 @@ async fn a_store_that_does_not_answer_is_told_of() {
 }
 
 /// Creates a world whose model will make calls of every class, in two rounds.
-async fn about_to_call() -> (World, Diary, Worker) {
-    let (world, diary) = World::with_fakes();
+async fn about_to_call() -> (World, CallLog, Worker) {
+    let (world, call_log) = World::with_fakes();
     let mut worker = world.root().await;
     worker.approve_for_now(Approve::All).await.unwrap();
-    let deeds = ["look", "change", "act"].map(|tool| Deed::new(tool, tool));
-    world.provider.will(calling(&deeds));
-    world.provider.will(calling(&[Deed::new("act", "last")]));
+    let fakes = ["look", "change", "act"].map(|tool| FakeCall::new(tool, tool));
+    world.provider.will(calling(&fakes));
+    world
+        .provider
+        .will(calling(&[FakeCall::new("act", "last")]));
     world.provider.will_say("done");
-    (world, diary, worker)
+    (world, call_log, worker)
 }
 
 /// Runs the turn without faults; returns its commits, its reads and the rows.
@@ -130,12 +132,12 @@ async fn said(world: &World, worker: &Worker) -> Vec<(String, Option<String>)> {
 async fn failed_insert_prevents_effect() {
     let (commits, _, _) = undisturbed().await;
     for nth in 1..=commits {
-        let (world, diary, mut worker) = about_to_call().await;
+        let (world, call_log, mut worker) = about_to_call().await;
         let id = worker.agent().state.agent();
         let log = world.log().clone();
         let faults = Arc::new(Mutex::new(Vec::new()));
         let found = faults.clone();
-        diary.look_when_one_begins(move |label| {
+        call_log.look_when_one_begins(move |label| {
             let rows = block_on(log.page(all_rows(id))).unwrap();
             let call = rows
                 .iter()
@@ -154,7 +156,7 @@ async fn failed_insert_prevents_effect() {
         }
 
         let failed = say(&mut worker, "go").await;
-        let began = diary.began();
+        let began = call_log.began();
         let rows = world.rows(id).await;
         let requests = world.provider.requests().len();
 
@@ -177,7 +179,11 @@ async fn failed_insert_prevents_effect() {
         );
         let request = world.provider.requests().pop().unwrap();
         check_request(&request, &target_of(&worker)).unwrap();
-        assert_eq!(diary.began(), began, "commit {nth}: nothing is run again");
+        assert_eq!(
+            call_log.began(),
+            began,
+            "commit {nth}: nothing is run again"
+        );
         assert!(
             world.log().open_runs(id).await.unwrap().is_empty(),
             "commit {nth}"
@@ -188,7 +194,7 @@ async fn failed_insert_prevents_effect() {
 /// N6a: no setting without its row.
 #[tokio::test(start_paused = true)]
 async fn a_setting_that_is_not_stored_is_not_set() {
-    let (world, diary) = World::with_fakes();
+    let (world, call_log) = World::with_fakes();
     let mut worker = world.root().await;
     let before = worker.agent().state.settings().clone();
     world.store.go_away(full);
@@ -203,8 +209,10 @@ async fn a_setting_that_is_not_stored_is_not_set() {
 
     assert!(model.is_err() && approval.is_err());
     assert_eq!(*worker.agent().state.settings(), before);
-    world.provider.will(calling(&[Deed::new("act", "asked")]));
-    let (_, told) = attended(&mut worker, TestJob::Say("go"), |update| match update {
+    world
+        .provider
+        .will(calling(&[FakeCall::new("act", "asked")]));
+    let (_, told) = active_agents(&mut worker, TestJob::Say("go"), |update| match update {
         UiEvent::Question(_) => vec![interrupt()],
         _ => Vec::new(),
     })
@@ -213,7 +221,7 @@ async fn a_setting_that_is_not_stored_is_not_set() {
         told.iter()
             .any(|update| matches!(update, UiEvent::Question(_)))
     );
-    assert!(diary.began().is_empty());
+    assert!(call_log.began().is_empty());
 }
 
 /// N6b: a failed insert is shown with its reason, at any commit of a turn.
@@ -224,7 +232,7 @@ async fn failed_insert_is_shown() {
         let (world, _, mut worker) = about_to_call().await;
         world.store.fail_commit(nth, CommitFault::Refused(full()));
 
-        let (outcome, told) = attended(&mut worker, TestJob::Say("go"), |_| Vec::new()).await;
+        let (outcome, told) = active_agents(&mut worker, TestJob::Say("go"), |_| Vec::new()).await;
 
         let shown = told.iter().find_map(|update| match update {
             UiEvent::StoreAway(reason) => Some(reason.clone()),
@@ -253,10 +261,12 @@ async fn failed_insert_loses_no_input() {
     );
     assert_eq!(world.rows(worker.agent().state.agent()).await, before);
 
-    world.provider.will(calling(&[Deed::new("look", "one")]));
+    world
+        .provider
+        .will(calling(&[FakeCall::new("look", "one")]));
     let store = world.store.clone();
     let mut pauses = 0;
-    let (gave_up, told) = attended(&mut worker, TestJob::Say("go"), |update| match update {
+    let (gave_up, told) = active_agents(&mut worker, TestJob::Say("go"), |update| match update {
         UiEvent::Running(_) => {
             store.go_away(full);
             vec![UserRequest::Line(UserInput::Message(
@@ -314,7 +324,7 @@ async fn an_outage_is_told_once() {
     let store = world.store.clone();
     let mut heard = 0;
 
-    let (outcome, told) = attended(&mut worker, TestJob::Say("go"), |update| {
+    let (outcome, told) = active_agents(&mut worker, TestJob::Say("go"), |update| {
         if let UiEvent::Text(_) = update {
             heard += 1;
             match heard {
@@ -348,7 +358,7 @@ async fn a_turn_with_tools_outlasts_a_store_that_fails_anywhere() {
         ];
         for fault in faults {
             let shown = format!("commit {nth}: {fault:?}");
-            let (world, diary, mut worker) = about_to_call().await;
+            let (world, call_log, mut worker) = about_to_call().await;
             // The lookup of the commit's outcome fails at first, too.
             world.store.fail_commit(nth, fault);
             world.store.fail_read_after_commit(nth, full());
@@ -357,13 +367,17 @@ async fn a_turn_with_tools_outlasts_a_store_that_fails_anywhere() {
 
             assert_eq!(outcome.unwrap(), Outcome::Completed, "{shown}");
             assert_eq!(said(&world, &worker).await, whole, "{shown}");
-            assert_eq!(diary.began(), ["look", "change", "act", "last"], "{shown}");
+            assert_eq!(
+                call_log.began(),
+                ["look", "change", "act", "last"],
+                "{shown}"
+            );
         }
     }
     // The first reads come before the message is stored; if they fail, no turn begins.
     let mut begun = 0;
     for nth in 1..=reads {
-        let (world, diary, mut worker) = about_to_call().await;
+        let (world, call_log, mut worker) = about_to_call().await;
         world.store.fail_read(nth, full());
 
         let outcome = say(&mut worker, "go").await;
@@ -377,7 +391,7 @@ async fn a_turn_with_tools_outlasts_a_store_that_fails_anywhere() {
         }
         begun += 1;
         assert_eq!(said(&world, &worker).await, whole, "read {nth}");
-        assert_eq!(diary.began().len(), 4, "read {nth}");
+        assert_eq!(call_log.began().len(), 4, "read {nth}");
     }
     assert!(begun > 0);
 }
@@ -390,27 +404,30 @@ async fn interrupts_are_heard_while_the_store_is_away() {
         let (world, _) = World::with_fakes();
         let mut worker = world.root().await;
         let id = worker.agent().state.agent();
-        world.provider.will(calling(&[Deed::new("look", "one")]));
+        world
+            .provider
+            .will(calling(&[FakeCall::new("look", "one")]));
         world.provider.will_say("back again");
         let store = world.store.clone();
         let mut pauses = 0;
 
-        let (outcome, told) = attended(&mut worker, TestJob::Say("go"), |update| match update {
-            UiEvent::Progress { .. } => {
-                store.go_away(full);
-                Vec::new()
-            }
-            UiEvent::StoreAway(_) => {
-                pauses += 1;
-                if pauses > interrupts {
-                    store.come_back();
-                    return Vec::new();
+        let (outcome, told) =
+            active_agents(&mut worker, TestJob::Say("go"), |update| match update {
+                UiEvent::Progress { .. } => {
+                    store.go_away(full);
+                    Vec::new()
                 }
-                vec![interrupt()]
-            }
-            _ => Vec::new(),
-        })
-        .await;
+                UiEvent::StoreAway(_) => {
+                    pauses += 1;
+                    if pauses > interrupts {
+                        store.come_back();
+                        return Vec::new();
+                    }
+                    vec![interrupt()]
+                }
+                _ => Vec::new(),
+            })
+            .await;
         let requests = world.provider.requests().len();
         world.store.come_back();
         say(&mut worker, "well?").await.unwrap();

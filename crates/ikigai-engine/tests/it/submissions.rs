@@ -76,7 +76,7 @@ async fn a_message_that_could_not_be_stored_is_stored_once_when_the_store_is_bac
     for (nth, fail) in faults().into_iter().enumerate() {
         let world = World::new();
         let mut updates = observed(&world);
-        let agent = world.engine.attend_new("/src", "/src").await.unwrap();
+        let agent = world.engine.activate_new("/src", "/src").await.unwrap();
         fail(&world);
 
         let submission = submit(&world, agent, "hello").await;
@@ -115,7 +115,7 @@ async fn a_pending_message_is_stored_once_after_a_restart() {
     for (nth, fail) in faults().into_iter().enumerate() {
         let world = World::new();
         let mut updates = observed(&world);
-        let agent = world.engine.attend_new("/src", "/src").await.unwrap();
+        let agent = world.engine.activate_new("/src", "/src").await.unwrap();
         fail(&world);
         let submission = submit(&world, agent, "hello").await;
         until(&mut updates, |update| {
@@ -140,7 +140,7 @@ async fn a_pending_message_is_stored_once_after_a_restart() {
 async fn a_command_that_could_not_be_stored_is_handed_back_and_its_agent_lives() {
     let world = World::new();
     let mut updates = observed(&world);
-    let agent = world.engine.attend_new("/src", "/src").await.unwrap();
+    let agent = world.engine.activate_new("/src", "/src").await.unwrap();
     world.store.go_away(full);
 
     let submission = submit(&world, agent, "/mark x").await;
@@ -168,7 +168,7 @@ async fn a_command_that_could_not_be_stored_is_handed_back_and_its_agent_lives()
 async fn a_message_queued_during_a_turn_is_received_under_its_id() {
     let world = World::new();
     let mut updates = observed(&world);
-    let agent = world.engine.attend_new("/src", "/src").await.unwrap();
+    let agent = world.engine.activate_new("/src", "/src").await.unwrap();
     world
         .provider
         .will([Step::Say("hm".to_owned()), Step::Hang]);
@@ -211,7 +211,7 @@ async fn a_message_sent_while_a_shell_command_runs_is_queued_and_not_sent_while_
     let here = place.path().to_str().unwrap();
     let world = World::new();
     let mut updates = observed(&world);
-    let agent = world.engine.attend_new(here, here).await.unwrap();
+    let agent = world.engine.activate_new(here, here).await.unwrap();
     submit(&world, agent, "!echo ready; sleep 60").await;
     until(&mut updates, |update| matches!(update, UiEvent::Printed(_))).await;
 
@@ -237,7 +237,7 @@ async fn a_message_sent_while_a_shell_command_runs_is_queued_and_not_sent_while_
 #[tokio::test(start_paused = true)]
 async fn a_released_agent_with_an_unread_message_is_resumed() {
     let world = World::new();
-    let agent = world.engine.attend_new("/src", "/src").await.unwrap();
+    let agent = world.engine.activate_new("/src", "/src").await.unwrap();
     for _ in 0..2 {
         world.provider.will_say("hi");
     }
@@ -245,9 +245,12 @@ async fn a_released_agent_with_an_unread_message_is_resumed() {
     submit(&world, agent, "hello").await;
     let worked = world.engine.release(agent).await;
     world.engine.take_over(&[agent]).await.unwrap();
-    let mut stirs = world.engine.stirs();
+    let mut activity = world.engine.subscribe();
     while world.engine.is_working(agent) != Some(false) {
-        timeout(PATIENCE, stirs.changed()).await.unwrap().unwrap();
+        timeout(PATIENCE, activity.changed())
+            .await
+            .unwrap()
+            .unwrap();
     }
 
     assert_eq!(worked, Some(true));

@@ -21,7 +21,7 @@ use ikigai_testkit::{ChosenStore, FaultyStore, IdSource, ManualClock, ScriptedPr
 use ikigai_tools::Tool;
 use tokio::sync::mpsc;
 
-use crate::fakes::Diary;
+use crate::fakes::CallLog;
 
 pub(crate) const HERE: &str = "/home/somebody/parser";
 
@@ -142,9 +142,9 @@ impl World {
     }
 
     /// Creates a world with the fake tools; returns their diary, too.
-    pub(crate) fn with_fakes() -> (Self, Diary) {
-        let diary = Diary::default();
-        (Self::with_tools(diary.tools()), diary)
+    pub(crate) fn with_fakes() -> (Self, CallLog) {
+        let call_log = CallLog::default();
+        (Self::with_tools(call_log.tools()), call_log)
     }
 
     /// Creates a world whose messages begin with an environment block.
@@ -277,7 +277,7 @@ impl World {
     }
 
     /// Returns all calls with a result, in the order of the results.
-    pub(crate) async fn results(&self, agent: AgentId) -> Vec<Given> {
+    pub(crate) async fn results(&self, agent: AgentId) -> Vec<CallInputs> {
         let rows = self.rows(agent).await;
         let called = |data: &ToolResultData| {
             let call = rows.iter().find(|row| Some(row.at) == data.call)?;
@@ -288,7 +288,7 @@ impl World {
             .filter(|row| row.kind.name() == "tool_result")
             .map(|row| data::read::<ToolResultData>(row.data.as_deref()));
         results
-            .map(|data| Given {
+            .map(|data| CallInputs {
                 call: called(&data).unwrap_or_default(),
                 success: data.success.unwrap(),
                 verdict: data.verdict.unwrap(),
@@ -324,7 +324,7 @@ pub(crate) fn target_of(worker: &Worker) -> Target {
 
 /// Outcome of a call, read from its result row.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Given {
+pub(crate) struct CallInputs {
     /// Shown text of the call; for a fake its label.
     pub(crate) call: String,
     pub(crate) success: bool,
@@ -399,7 +399,7 @@ pub(crate) async fn front_end(
 }
 
 /// Runs a job with a front end that reacts to each event; returns the events.
-pub(crate) async fn attended(
+pub(crate) async fn active_agents(
     worker: &mut Worker,
     job: TestJob<'_>,
     mut react: impl FnMut(&UiEvent) -> Vec<UserRequest> + Send,
@@ -419,7 +419,7 @@ pub(crate) async fn attended(
 
 /// Kills the process after `seconds` of a job, by dropping the job.
 pub(crate) async fn dies_after(seconds: u64, worker: &mut Worker, job: TestJob<'_>) {
-    let job = attended(worker, job, |_| Vec::new());
+    let job = active_agents(worker, job, |_| Vec::new());
     let ended = tokio::time::timeout(Duration::from_secs(seconds), job).await;
     assert!(ended.is_err(), "it ended before: {ended:?}");
 }

@@ -63,7 +63,7 @@ async fn first_message_begins_with_the_environment() {
     }
     let shown = render(&rows[0]);
     assert!(
-        matches!(&shown, Shown::User { text, told: None, .. } if text == "hello"),
+        matches!(&shown, Shown::User { text, sent: None, .. } if text == "hello"),
         "{shown:?}"
     );
 }

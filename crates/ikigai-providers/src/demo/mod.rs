@@ -236,7 +236,7 @@ fn words(text: &str) -> Vec<String> {
 }
 
 /// Returns the output of a command without the remarks below it, such as `[exit 0, 0.1 s]`.
-fn printed(result: &str) -> &str {
+fn printed_part(result: &str) -> &str {
     let mut output = result.trim_end();
     loop {
         let (rest, last) = output.rsplit_once('\n').unwrap_or(("", output));

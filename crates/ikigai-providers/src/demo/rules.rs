@@ -227,11 +227,11 @@ pub(super) fn answer(ask: &Ask) -> Vec<DemoStep> {
 ///
 /// Fails if the instructions ask for it.
 pub(super) fn summarise(ask: &Ask) -> Vec<DemoStep> {
-    let (told, wishes) = ask
+    let (lines, request) = ask
         .said
         .rsplit_once("</conversation>")
         .unwrap_or(("", ask.said));
-    if wishes.contains("fail") {
+    if request.contains("fail") {
         return fail(ask);
     }
     let messages = ask.request.messages.iter();
@@ -239,9 +239,9 @@ pub(super) fn summarise(ask: &Ask) -> Vec<DemoStep> {
         .filter(|message| message.role == Role::User)
         .flat_map(texts);
     let own = own.filter(|text| *text != ask.said).flat_map(str::lines);
-    let told = told.lines().filter_map(|line| line.strip_prefix("user: "));
+    let lines = lines.lines().filter_map(|line| line.strip_prefix("user: "));
     let said: Vec<_> = own
-        .chain(told)
+        .chain(lines)
         .map(|line| line.chars().take(SUMMARISED_CHARACTERS).collect::<String>())
         .collect();
     let newest = said.len().saturating_sub(MOST_SUMMARISED);
@@ -407,10 +407,11 @@ fn fork_helpers(ask: &Ask) -> Vec<DemoStep> {
 
 /// Returns the names of children in results of `fork`.
 fn names_in<'a>(results: &[&'a str]) -> Vec<&'a str> {
-    let told = results
+    let lines = results
         .iter()
         .filter_map(|result| result.strip_prefix("forked "));
-    told.filter_map(|rest| rest.split_whitespace().next())
+    lines
+        .filter_map(|rest| rest.split_whitespace().next())
         .collect()
 }
 
@@ -487,7 +488,7 @@ fn run_a_command(ask: &Ask) -> Vec<DemoStep> {
     if ask.round == 0 {
         return vec![call("bash", &json!({ "command": ask.command() }))];
     }
-    let output = super::printed(ask.last_result());
+    let output = super::printed_part(ask.last_result());
     vec![say(format!("It printed:\n{output}"))]
 }
 

@@ -68,8 +68,8 @@ pub(super) fn object_in(frame: &Frame) -> Result<Option<Value>, ProviderError> {
     };
     match serde_json::from_str::<Value>(data) {
         Ok(body) if body.is_object() => Ok(Some(body)),
-        Ok(_) => Err(refusal::malformed(event, "it is no object")),
-        Err(error) => Err(refusal::malformed(event, error)),
+        Ok(_) => Err(refusal::malformed_error(event, "it is no object")),
+        Err(error) => Err(refusal::malformed_error(event, error)),
     }
 }
 
@@ -82,7 +82,7 @@ pub(super) fn text_at<'a>(
     match object.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
-        Some(_) => Err(refusal::malformed(
+        Some(_) => Err(refusal::malformed_error(
             event,
             format_args!("`{key}` is no text"),
         )),

@@ -73,7 +73,7 @@ pub(crate) fn in_stream(body: &Value) -> ProviderError {
 }
 
 /// Makes the error for an event that violates the dialect.
-pub(crate) fn malformed(event: &str, why: impl std::fmt::Display) -> ProviderError {
+pub(crate) fn malformed_error(event: &str, why: impl std::fmt::Display) -> ProviderError {
     ProviderError::new(
         FailureKind::Malformed,
         format!("the provider sent a malformed `{event}`: {why}"),
@@ -105,7 +105,7 @@ impl RefusalText {
         let inner = inner.unwrap_or(body);
         if let Some(text) = inner.as_str() {
             return Some(Self {
-                message: shortened(text),
+                message: shorten(text),
                 ..Self::default()
             });
         }
@@ -123,7 +123,7 @@ impl RefusalText {
             _ => None,
         });
         Some(Self {
-            message: shortened(&said.join(": ")),
+            message: shorten(&said.join(": ")),
             named: ["code", "type"]
                 .into_iter()
                 .filter_map(text)
@@ -168,7 +168,7 @@ fn index_in(text: &str) -> Option<usize> {
 }
 
 /// Shortens a provider's message; none if it is empty.
-pub(super) fn shortened(text: &str) -> Option<String> {
+pub(super) fn shorten(text: &str) -> Option<String> {
     let text = text.trim();
     let end = text.floor_char_boundary(LONGEST_MESSAGE_BYTES);
     Some(text[..end].to_owned()).filter(|text| !text.is_empty())

@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use super::Registry;
 use super::remote_model::request_headers;
 use crate::credentials::CredentialsError;
-use crate::keys::{DEADLINE, KeptKey, KeyError, TypedKey, listed};
+use crate::keys::{DEADLINE, KeyError, StoredKey, TypedKey, count_models};
 use crate::presets::{full_base, preset};
 use crate::transport::fetch::{NoDocument, fetch_with};
 use crate::{credentials, dialects, local};
@@ -15,7 +15,7 @@ impl Registry {
         &self,
         provider: &str,
         key: &TypedKey,
-    ) -> Result<KeptKey, KeyError> {
+    ) -> Result<StoredKey, KeyError> {
         // Recorded before it is sent, so that every echo of it is redacted.
         self.remember(key);
         let file = self.credentials.as_deref().ok_or(KeyError::NoFile)?;
@@ -30,7 +30,7 @@ impl Registry {
         let catalogue = self.catalogue();
         let mut known = catalogue.models().iter();
         let model = known.find(|spec| spec.provider == provider && spec.tools);
-        Ok(KeptKey {
+        Ok(StoredKey {
             title: preset(provider)
                 .map_or(provider, |preset| preset.title)
                 .to_owned(),
@@ -64,7 +64,7 @@ impl Registry {
         let answer = fetch_with(client, &url, &headers, DEADLINE).await;
         let answer = answer.map_err(|why| KeyError::of(provider, why))?;
         let no_list = || NoDocument::Unreadable("the answer is not a list of models".to_owned());
-        listed(&answer).ok_or_else(|| KeyError::of(provider, no_list()))
+        count_models(&answer).ok_or_else(|| KeyError::of(provider, no_list()))
     }
 
     /// Returns the source of the key that takes precedence over the file, if any.

@@ -9,7 +9,7 @@ use crate::presets::preset;
 use crate::{Described, Offer, WindowSource};
 
 impl Registry {
-    pub(super) fn described(&self, choice: &ModelChoice) -> Described {
+    pub(super) fn describe(&self, choice: &ModelChoice) -> Described {
         let provider = choice.provider.as_deref().unwrap_or_default();
         let model = choice.model.as_deref().unwrap_or_default();
         let title = match preset(provider) {
@@ -29,7 +29,7 @@ impl Registry {
         }
     }
 
-    pub(super) fn offered(&self) -> Vec<Offer> {
+    pub(super) fn offer(&self) -> Vec<Offer> {
         let catalogue = self.catalogue();
         let mut offers: Vec<Offer> = Vec::new();
         for spec in catalogue.models() {

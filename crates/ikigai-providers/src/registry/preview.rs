@@ -14,7 +14,7 @@ impl Registry {
     ///
     /// In the dialect of its provider this is the sent body, byte for byte; in another one, the
     /// body for a server of that dialect.
-    pub fn spelled(
+    pub fn preview(
         &self,
         choice: &ModelChoice,
         request: &Request,

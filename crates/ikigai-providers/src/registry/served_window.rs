@@ -287,7 +287,7 @@ impl ModelServer {
         match read(&self.client, address, &self.headers, None).await {
             Ok(document) => Ok(Some(document)),
             // The user may enter another key, and a starting server answers with such a status.
-            Err(NoDocument::Nobody(_) | NoDocument::Status(401 | 403 | 429 | 502..=504)) => {
+            Err(NoDocument::Unanswered(_) | NoDocument::Status(401 | 403 | 429 | 502..=504)) => {
                 Err(Unanswered)
             }
             Err(NoDocument::Status(_) | NoDocument::Unreadable(_)) => Ok(None),

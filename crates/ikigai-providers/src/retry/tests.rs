@@ -99,20 +99,29 @@ fn jitter_spreads_clients_and_tries() {
 
 #[test]
 fn what_the_provider_asks_for_wins_up_to_a_limit() {
-    let asked = |kind, seconds: f64| {
+    let retry_headers = |kind, seconds: f64| {
         let mut error = failure(kind);
         error.retry_after = Some(Duration::from_secs_f64(seconds));
         let pause = decide(&error, 1, &Policy::DEFAULT, 0);
-        (pause, asked_too_long(&error, &Policy::DEFAULT))
+        (pause, excessive_delay(&error, &Policy::DEFAULT))
     };
     let seconds = |seconds| Some(Duration::from_secs_f64(seconds));
 
-    assert_eq!(asked(FailureKind::RateLimited, 0.02), (seconds(0.02), None));
-    assert_eq!(asked(FailureKind::RateLimited, 60.0), (seconds(60.0), None));
-    assert_eq!(asked(FailureKind::RateLimited, 60.5), (None, seconds(60.5)));
-    assert_eq!(asked(FailureKind::Quota, 20.0), (None, None));
-    assert_eq!(asked(FailureKind::Quota, 3600.0), (None, None));
-    let none_at_all = asked(FailureKind::Unavailable, 0.0).0;
+    assert_eq!(
+        retry_headers(FailureKind::RateLimited, 0.02),
+        (seconds(0.02), None)
+    );
+    assert_eq!(
+        retry_headers(FailureKind::RateLimited, 60.0),
+        (seconds(60.0), None)
+    );
+    assert_eq!(
+        retry_headers(FailureKind::RateLimited, 60.5),
+        (None, seconds(60.5))
+    );
+    assert_eq!(retry_headers(FailureKind::Quota, 20.0), (None, None));
+    assert_eq!(retry_headers(FailureKind::Quota, 3600.0), (None, None));
+    let none_at_all = retry_headers(FailureKind::Unavailable, 0.0).0;
     assert!(none_at_all >= seconds(0.375), "{none_at_all:?}");
 }
 
@@ -208,10 +217,10 @@ fn headers_are_read_in_every_form() {
                 .map(|h| h.1)
         };
 
-        let asked = asked(header, at(NOON));
+        let retry_headers = retry_headers(header, at(NOON));
 
-        let read = asked.retry_after.map(|pause| pause.as_millis());
+        let read = retry_headers.retry_after.map(|pause| pause.as_millis());
         assert_eq!(read, milliseconds.map(u128::from), "{headers:?}");
-        assert_eq!(asked.should_retry, *should_retry, "{headers:?}");
+        assert_eq!(retry_headers.should_retry, *should_retry, "{headers:?}");
     }
 }

@@ -13,7 +13,7 @@ use secrecy::ExposeSecret;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::failure::{self, Refusal};
-use super::journal::{self, Kept};
+use super::journal::{self, BodyCopy};
 use super::rest;
 use super::surrogates::Repaired;
 use super::words::Secrets;
@@ -93,7 +93,7 @@ struct Reading {
     until: Option<Instant>,
     looked_again: bool,
     /// Copy for the diagnostics log, if that is enabled.
-    kept: Option<Kept>,
+    copy: Option<BodyCopy>,
 }
 
 impl ResponseStream for Exchange {
@@ -114,7 +114,7 @@ impl ResponseStream for Exchange {
 /// Returns the longest silence of a response: a pause, and the wait for its head or refusal.
 pub(crate) fn longest_silence(deadlines: Deadlines, policy: &Policy) -> Duration {
     let answer = deadlines.first_byte.max(deadlines.idle);
-    PATIENCE.max(answer + deadlines.refusal + policy.longest_asked)
+    PATIENCE.max(answer + deadlines.refusal + policy.longest_delay)
 }
 
 impl Exchange {
@@ -231,7 +231,7 @@ impl Exchange {
                 content_limit: self.content_limit,
                 until: None,
                 looked_again: false,
-                kept: Kept::begin(&self.secrets),
+                copy: BodyCopy::begin(&self.secrets),
             }));
         }
         ExchangeState::Refused {
@@ -263,7 +263,7 @@ impl Exchange {
                 return self.finish(*reading, Some(error));
             }
             Err(BodyEnd::Broken(error)) => {
-                let error = failure::broken(&self.server, &error);
+                let error = failure::connection_error(&self.server, &error);
                 return self.finish(*reading, Some(error));
             }
         };
@@ -310,7 +310,7 @@ impl Exchange {
     ) -> ExchangeState {
         match decoder.finish() {
             Ok(response) => {
-                journal::finished(&self.server, bytes);
+                journal::log_finished(&self.server, bytes);
                 self.queue.push_back(Delta::Finished(response));
                 ExchangeState::Over
             }
@@ -337,11 +337,11 @@ impl Exchange {
                 .unwrap_or_else(|| failure::empty(&self.server));
         }
         let named = |name: &str| response.headers().get(name)?.to_str().ok();
-        failure::refused(&Refusal {
+        failure::refusal_error(&Refusal {
             server: &self.server,
             dialect: self.dialect,
             status: response.status(),
-            asked: retry::asked(named, SystemTime::now()),
+            retry_headers: retry::retry_headers(named, SystemTime::now()),
             location: header(&response, &LOCATION),
             content_type,
             text: &text,
@@ -357,7 +357,7 @@ impl Exchange {
         error.message = words::clean(&self.secrets.hide(&error.message));
         error.attempts = self.attempt;
         let pause = retry::decide(&error, self.attempt, &self.policy, self.random);
-        journal::failed(&self.server, &error, self.attempt, pause);
+        journal::log_failure(&self.server, &error, self.attempt, pause);
         if let Some(pause) = pause {
             self.state = ExchangeState::Pausing {
                 until: Instant::now() + pause,
@@ -369,9 +369,9 @@ impl Exchange {
                 pause,
             })));
         }
-        if let Some(asked) = retry::asked_too_long(&error, &self.policy) {
-            let asked = words::time(asked);
-            error.message = format!("{}; try again in {asked}", error.message);
+        if let Some(delay) = retry::excessive_delay(&error, &self.policy) {
+            let delay = words::time(delay);
+            error.message = format!("{}; try again in {delay}", error.message);
         }
         Some(Err(error))
     }
@@ -407,8 +407,8 @@ impl Reading {
 
     fn push(&mut self, bytes: &[u8], queue: &mut VecDeque<Delta>) -> Result<(), ProviderError> {
         self.bytes += bytes.len();
-        if let Some(kept) = &mut self.kept {
-            kept.add(bytes);
+        if let Some(copy) = &mut self.copy {
+            copy.add(bytes);
         }
         if self.bytes > MOST_ANSWER_BYTES {
             return Err(failure::endless_stream(MOST_ANSWER_BYTES));

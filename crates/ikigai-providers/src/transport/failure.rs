@@ -72,7 +72,7 @@ pub(super) fn silent(server: &str, idle: Duration) -> ProviderError {
 }
 
 /// Makes the error for a connection that broke during the response.
-pub(super) fn broken(server: &str, error: &reqwest::Error) -> ProviderError {
+pub(super) fn connection_error(server: &str, error: &reqwest::Error) -> ProviderError {
     let cause = cause(error);
     let message = format!("the connection to {server} broke in the middle of the answer: {cause}");
     let kind = if find_io(error).is_some_and(|kind| kind != io::ErrorKind::UnexpectedEof) {
@@ -166,14 +166,14 @@ pub(super) struct Refusal<'a> {
     pub(super) server: &'a str,
     pub(super) dialect: &'a dyn Dialect,
     pub(super) status: StatusCode,
-    pub(super) asked: RetryHeaders,
+    pub(super) retry_headers: RetryHeaders,
     pub(super) location: Option<&'a str>,
     pub(super) content_type: Option<&'a str>,
     pub(super) text: &'a str,
 }
 
 /// Explains a refusal: with the provider's words if it has any, else by the status.
-pub(super) fn refused(refusal: &Refusal<'_>) -> ProviderError {
+pub(super) fn refusal_error(refusal: &Refusal<'_>) -> ProviderError {
     let status = refusal.status.as_u16();
     let bare = format!(
         "{} answered {}",
@@ -183,8 +183,8 @@ pub(super) fn refused(refusal: &Refusal<'_>) -> ProviderError {
     let text = refusal.text.trim();
     let mut error = ProviderError::new(retry::kind_of_status(status), String::new());
     error.status = Some(status);
-    error.retry_after = refusal.asked.retry_after;
-    error.should_retry = refusal.asked.should_retry;
+    error.retry_after = refusal.retry_headers.retry_after;
+    error.should_retry = refusal.retry_headers.should_retry;
     error.message = if let Some(location) = refusal.location {
         format!("{bare} and points to `{}`", without_query(location))
     } else if text.is_empty() {

@@ -18,7 +18,7 @@ pub(crate) enum NoDocument {
     /// The server refuses with this status.
     Status(u16),
     /// No server answers.
-    Nobody(String),
+    Unanswered(String),
     /// The answer is no JSON document, or too large.
     Unreadable(String),
 }
@@ -36,7 +36,7 @@ pub(crate) async fn fetch_with(
     deadline: Duration,
 ) -> Result<Value, NoDocument> {
     let read = tokio::time::timeout(deadline, read(client, url, headers, None));
-    let late = |_| NoDocument::Nobody(format!("no answer within {} s", deadline.as_secs()));
+    let late = |_| NoDocument::Unanswered(format!("no answer within {} s", deadline.as_secs()));
     read.await.map_err(late)?
 }
 
@@ -49,10 +49,10 @@ pub(crate) async fn read(
     headers: &[(String, SecretString)],
     body: Option<&Value>,
 ) -> Result<Value, NoDocument> {
-    let nobody = |reason: &dyn Display| NoDocument::Nobody(reason.to_string());
+    let unanswered = |reason: &dyn Display| NoDocument::Unanswered(reason.to_string());
     let unreadable = |reason: &dyn Display| NoDocument::Unreadable(reason.to_string());
-    let url = Url::parse(url).map_err(|error| nobody(&error))?;
-    let client = client.to(&url).map_err(|error| nobody(&error))?;
+    let url = Url::parse(url).map_err(|error| unanswered(&error))?;
+    let client = client.to(&url).map_err(|error| unanswered(&error))?;
     let mut request = match body {
         None => client.get(url),
         Some(body) => client
@@ -64,7 +64,7 @@ pub(crate) async fn read(
         request = request.header(name, value.expose_secret());
     }
     let sent = request.send().await;
-    let mut response = sent.map_err(|error| nobody(&error.without_url()))?;
+    let mut response = sent.map_err(|error| unanswered(&error.without_url()))?;
     if !response.status().is_success() {
         return Err(NoDocument::Status(response.status().as_u16()));
     }
@@ -76,7 +76,7 @@ pub(crate) async fn read(
     let mut body = Vec::new();
     loop {
         let chunk = response.chunk().await;
-        let Some(chunk) = chunk.map_err(|error| nobody(&error.without_url()))? else {
+        let Some(chunk) = chunk.map_err(|error| unanswered(&error.without_url()))? else {
             break;
         };
         body.extend_from_slice(&chunk);

@@ -32,7 +32,7 @@ pub(super) fn sending(request: &Request, dialect: &dyn Dialect, attempt: u32, se
     let body = body.unwrap_or_default();
     let (dialect, bytes) = (dialect.name(), body.len());
     info!(server, dialect, attempt, bytes, "sending a request");
-    if is_told() {
+    if is_enabled() {
         let address = words::address(request.url());
         let headers = headers_of(request.headers(), words::is_harmless, secrets);
         let body = secrets.hide_in(body);
@@ -49,7 +49,7 @@ pub(super) fn head(response: &Response, server: &str, secrets: &Secrets) {
     });
     let number = number.unwrap_or_default();
     info!(server, status, number, "an answer begins");
-    if is_told() {
+    if is_enabled() {
         let is_public = |name: &str| !SECRET_ANSWERS.contains(&name);
         let headers = headers_of(response.headers(), is_public, secrets);
         trace!(target: BODIES, status, headers, "head of an answer");
@@ -57,14 +57,19 @@ pub(super) fn head(response: &Response, server: &str, secrets: &Secrets) {
 }
 
 /// Logs a complete response.
-pub(super) fn finished(server: &str, bytes: usize) {
+pub(super) fn log_finished(server: &str, bytes: usize) {
     debug!(server, bytes, "the answer is whole");
 }
 
 /// Logs a failed attempt; `pause` precedes the next one.
 ///
 /// The provider's message may quote the request.
-pub(super) fn failed(server: &str, error: &ProviderError, attempt: u32, pause: Option<Duration>) {
+pub(super) fn log_failure(
+    server: &str,
+    error: &ProviderError,
+    attempt: u32,
+    pause: Option<Duration>,
+) {
     let kind = format!("{:?}", error.kind);
     let status = error.status.unwrap_or_default();
     let pause = pause.map(words::time).unwrap_or_default();
@@ -80,15 +85,15 @@ pub(super) fn refusal(body: &str) {
 /// Copy of a response, which is logged as a whole when it ends.
 ///
 /// Redaction needs the whole: a secret may be split between two reads.
-pub(super) struct Kept {
+pub(super) struct BodyCopy {
     bytes: Vec<u8>,
     secrets: Arc<Secrets>,
 }
 
-impl Kept {
+impl BodyCopy {
     /// Starts a copy, if the log is enabled.
     pub(super) fn begin(secrets: &Arc<Secrets>) -> Option<Self> {
-        is_told().then(|| Self {
+        is_enabled().then(|| Self {
             bytes: Vec::new(),
             secrets: Arc::clone(secrets),
         })
@@ -100,7 +105,7 @@ impl Kept {
         self.bytes.extend(bytes.iter().take(room));
     }
 
-    fn told(&self) -> String {
+    fn text(&self) -> String {
         let body = self.secrets.hide_in(&self.bytes);
         if self.bytes.len() < MOST_ANSWER_BYTES {
             return body;
@@ -112,14 +117,14 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for BodyCopy {
     fn drop(&mut self) {
-        let body = self.told();
+        let body = self.text();
         trace!(target: BODIES, body, "answer");
     }
 }
 
-fn is_told() -> bool {
+fn is_enabled() -> bool {
     enabled!(target: BODIES, Level::TRACE)
 }
 
@@ -156,7 +161,7 @@ mod tests {
         let secrets = Arc::new(Secrets::of(&call));
 
         for seen in 0..=KEY.len() {
-            let mut kept = Kept {
+            let mut kept = BodyCopy {
                 bytes: Vec::new(),
                 secrets: Arc::clone(&secrets),
             };
@@ -164,9 +169,9 @@ mod tests {
             kept.add(KEY.as_bytes());
             kept.add(b"and more of it");
 
-            let told = kept.told();
-            assert!(told.len() > MOST_ANSWER_BYTES - 64, "{seen}");
-            assert!(!told.contains("sk-"), "{seen}");
+            let text = kept.text();
+            assert!(text.len() > MOST_ANSWER_BYTES - 64, "{seen}");
+            assert!(!text.contains("sk-"), "{seen}");
         }
     }
 }

@@ -70,7 +70,7 @@ fn an_answer_asks_for_more_patience_than_it_needs() {
 
     assert_eq!(patience(Deadlines::DEFAULT.first_byte), PATIENCE);
     let hour = Duration::from_hours(1);
-    assert!(patience(hour) > hour + Policy::DEFAULT.longest_asked);
+    assert!(patience(hour) > hour + Policy::DEFAULT.longest_delay);
 }
 
 #[test]

@@ -274,7 +274,7 @@ fn spelled(registry: &Registry, choice: &ModelChoice, dialect: &str) -> Value {
         messages: vec![Message::text(Role::User, "hello")],
         tools: Vec::new(),
     };
-    registry.spelled(choice, &request, "c", dialects::by_name(dialect).unwrap())
+    registry.preview(choice, &request, "c", dialects::by_name(dialect).unwrap())
 }
 
 /// A limit of answers is sent where the dialect requires one or the user wants one.

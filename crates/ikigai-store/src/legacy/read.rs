@@ -32,22 +32,22 @@ pub fn read(
     runtime.block_on(async {
         let link = target.connect(ConnectionRole::Slow).await;
         let link = link.map_err(|cause: ServerError| cause.store_error(target.url()))?;
-        let read = tell(&link.client, &target, home, sink).await;
+        let read = read_all(&link.client, &target, home, sink).await;
         read.map_err(|error| match error {
-            LegacyFailure::Told(error) => error,
+            LegacyFailure::Known(error) => error,
             LegacyFailure::Sql(error) => sql_error(target.url(), error).into(),
         })
     })
 }
 
 enum LegacyFailure {
-    Told(LegacyError),
+    Known(LegacyError),
     Sql(tokio_postgres::Error),
 }
 
 impl From<LegacyError> for LegacyFailure {
     fn from(error: LegacyError) -> Self {
-        Self::Told(error)
+        Self::Known(error)
     }
 }
 
@@ -57,7 +57,7 @@ impl From<tokio_postgres::Error> for LegacyFailure {
     }
 }
 
-async fn tell(
+async fn read_all(
     client: &Client,
     target: &PostgresTarget,
     home: &Home<'_>,
@@ -140,7 +140,7 @@ impl Tables {
         let older = [named.as_str(), USUAL_SCHEMA].into_iter().find(is_older);
         let Some(schema) = older.map(str::to_owned) else {
             let whole = target.url().to_string();
-            return Err(LegacyFailure::Told(if has(&named, "messages", "seq") {
+            return Err(LegacyFailure::Known(if has(&named, "messages", "seq") {
                 LegacyError::Current(whole)
             } else {
                 LegacyError::None(whole)

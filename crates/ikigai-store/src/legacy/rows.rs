@@ -228,8 +228,8 @@ impl<'a> LineWriter<'a> {
             fork_point: point,
             ..ForkData::default()
         };
-        let told = old.content.clone();
-        let text = told.unwrap_or_else(|| match child {
+        let content = old.content.clone();
+        let text = content.unwrap_or_else(|| match child {
             Some(child) => format!("Forked child {} ({})", child.id, child.name),
             None => "Forked a child".to_owned(),
         });

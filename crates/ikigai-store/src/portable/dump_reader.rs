@@ -51,7 +51,7 @@ pub(crate) enum EntryKind {
 }
 
 impl EntryKind {
-    fn named(name: &str) -> Option<Self> {
+    fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "session" => Self::Session,
             "agent" => Self::Agent,
@@ -167,7 +167,7 @@ impl<R: BufRead> DumpReader<R> {
             }
             return Err(self.wrong("the file is incomplete: events are missing"));
         }
-        let what = EntryKind::named(&name);
+        let what = EntryKind::from_name(&name);
         let what = what.ok_or_else(|| self.wrong("unknown kind of entry"))?;
         let cells = Fields(&fields).cells(what);
         let mut cells = cells.map_err(|reason| self.wrong(reason))?;

@@ -4,7 +4,7 @@ use ikigai_core::AgentId;
 use tokio_postgres::Row as SqlRow;
 
 use super::connect::Link;
-use super::values::{QueryFailure, Result, get, number, parsed};
+use super::values::{QueryFailure, Result, get, number, parse_column};
 use crate::records::{Ancestry, MOST_DEPTH, Pulse};
 use crate::sql_common::stored_limit;
 
@@ -64,7 +64,7 @@ pub(super) async fn dead_among(link: &Link, agents: &[AgentId]) -> Result<Vec<Ag
          JOIN agents a ON a.uuid = u.uuid
          WHERE a.status <> 'running' ORDER BY u.place";
     let agents: Vec<String> = agents.iter().map(ToString::to_string).collect();
-    link.all(sql, &[&agents], |row| parsed(row, 0)).await
+    link.all(sql, &[&agents], |row| parse_column(row, 0)).await
 }
 
 pub(super) async fn pulse(link: &Link) -> Result<Pulse> {

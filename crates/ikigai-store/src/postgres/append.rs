@@ -12,7 +12,7 @@ use super::statements::clean;
 use super::values::{QueryFailure, log_row};
 use crate::batch::{Batch, Committed, LeaseClaim, is_same_row};
 use crate::log::BoxFuture;
-use crate::sql_common::stored;
+use crate::sql_common::to_stored;
 
 /// A batch that is stored by one statement.
 pub(super) struct Append<'a> {
@@ -93,8 +93,8 @@ impl<'a> Append<'a> {
         let rows = &self.batch.rows;
         let mut values: Vec<OwnedParam> = vec![
             Box::new(self.sort_key()),
-            Box::new(stored(self.lease.epoch.0)),
-            Box::new(stored(self.lease.expected.0)),
+            Box::new(to_stored(self.lease.epoch.0)),
+            Box::new(to_stored(self.lease.expected.0)),
             Box::new(process),
             Box::new(i64::try_from(rows.len()).unwrap_or(i64::MAX)),
             Box::new(i64::from(version)),
@@ -182,7 +182,7 @@ pub(super) async fn find_stored(
             lease.expected.next(),
             Seq(lease.expected.0 + rows.len() as u64),
         );
-        let (first, last) = (stored(first.0), stored(last.0));
+        let (first, last) = (to_stored(first.0), to_stored(last.0));
         let found = link
             .all(STORED, &[&append.sort_key(), &first, &last], |row| {
                 log_row(*agent, row, 0)

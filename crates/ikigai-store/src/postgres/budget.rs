@@ -11,10 +11,10 @@ use tokio_postgres::Row;
 use super::connect::Link;
 use super::owner::is_alive;
 use super::pipeline::OwnedParam;
-use super::values::{QueryFailure, get, number, parsed, wide_id};
+use super::values::{QueryFailure, get, number, parse_column, wide_id};
 use crate::error::CommitError;
 use crate::records::{ReservationId, Spending};
-use crate::sql_common::stored;
+use crate::sql_common::to_stored;
 use crate::transaction::{BudgetFacts, BudgetWrite, FactKeys, RowKeys};
 
 /// Locks records, and the roots of the families of some agents, in one order.
@@ -78,15 +78,15 @@ struct StoredReservation {
 
 impl BudgetReader {
     pub(super) fn add_total(&mut self, row: &Row) -> Result<(), QueryFailure> {
-        self.totals.insert(parsed(row, 0)?, amount(row, 1)?);
+        self.totals.insert(parse_column(row, 0)?, amount(row, 1)?);
         Ok(())
     }
 
     pub(super) fn add_reservation(&mut self, row: &Row) -> Result<(), QueryFailure> {
         self.reservations.push(StoredReservation {
-            root: parsed(row, 0)?,
+            root: parse_column(row, 0)?,
             id: ReservationId(wide_id(row, 1)?),
-            process: parsed(row, 2)?,
+            process: parse_column(row, 2)?,
             amount: amount(row, 3)?,
         });
         Ok(())
@@ -142,7 +142,7 @@ async fn make_total(link: &Link, root: AgentId) -> Result<Spending, QueryFailure
         })
         .await?;
     let total: Spending = rows.into_iter().sum();
-    let (nano_usd, tokens) = (stored(total.nano_usd), stored(total.tokens));
+    let (nano_usd, tokens) = (to_stored(total.nano_usd), to_stored(total.tokens));
     link.all(MAKE_TOTAL, &[&uuid, &nano_usd, &tokens], |_| Ok(()))
         .await?;
     Ok(total)
@@ -156,7 +156,7 @@ pub(super) fn statement(
 ) -> Result<(&'static str, Vec<OwnedParam>), CommitError> {
     Ok(match write {
         BudgetWrite::Spend { agent, amount } => {
-            let (nano_usd, tokens) = (stored(amount.nano_usd), stored(amount.tokens));
+            let (nano_usd, tokens) = (to_stored(amount.nano_usd), to_stored(amount.tokens));
             let agent = keys.agent(agent)?;
             let values: Vec<OwnedParam> =
                 vec![Box::new(agent), Box::new(nano_usd), Box::new(tokens)];
@@ -175,8 +175,8 @@ pub(super) fn statement(
                 Box::new(keys.agent(root)?),
                 Box::new(keys.agent(agent)?),
                 Box::new(process),
-                Box::new(stored(estimate.nano_usd)),
-                Box::new(stored(estimate.tokens)),
+                Box::new(to_stored(estimate.nano_usd)),
+                Box::new(to_stored(estimate.tokens)),
             ],
         ),
         BudgetWrite::Release { reservation } => (

@@ -135,13 +135,13 @@ impl PostgresTarget {
     pub async fn connect_with_notifications(
         &self,
         role: ConnectionRole,
-        heard: impl FnMut(&Notification) + Send + 'static,
+        on_notification: impl FnMut(&Notification) + Send + 'static,
     ) -> Result<Link, ServerError> {
         let config = self.config(role);
         let connecting = async {
             match self.tls.clone() {
-                Some(tls) => Link::start(&config, tls, heard).await,
-                None => Link::start(&config, NoTls, heard).await,
+                Some(tls) => Link::start(&config, tls, on_notification).await,
+                None => Link::start(&config, NoTls, on_notification).await,
             }
         };
         // A stopped server accepts connections and stays silent.
@@ -204,7 +204,7 @@ impl Link {
     async fn start<T>(
         config: &Config,
         tls: T,
-        heard: impl FnMut(&Notification) + Send + 'static,
+        on_notification: impl FnMut(&Notification) + Send + 'static,
     ) -> Result<Self, ServerError>
     where
         T: MakeTlsConnect<Socket>,
@@ -222,7 +222,7 @@ impl Link {
                 advice: "use PostgreSQL 15 or newer",
             });
         }
-        tokio::spawn(drive(connection, heard));
+        tokio::spawn(drive(connection, on_notification));
         Ok(Self {
             client,
             statements: Mutex::default(),
@@ -253,14 +253,16 @@ impl Link {
 }
 
 /// Drives the connection until it ends; pending requests then fail.
-async fn drive<S, T>(mut connection: Connection<S, T>, mut heard: impl FnMut(&Notification))
-where
+async fn drive<S, T>(
+    mut connection: Connection<S, T>,
+    mut on_notification: impl FnMut(&Notification),
+) where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
     T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
 {
     while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
         if let AsyncMessage::Notification(notification) = message {
-            heard(&notification);
+            on_notification(&notification);
         }
     }
 }

@@ -62,7 +62,7 @@ pub(crate) fn sql_error(url: &Url, error: tokio_postgres::Error) -> StoreError {
 /// Returns the message of the server or the network, which the library hides.
 pub(super) fn server_message(error: &tokio_postgres::Error) -> String {
     match (error.as_db_error(), error.source()) {
-        (Some(told), _) => told.message().to_owned(),
+        (Some(error_fields), _) => error_fields.message().to_owned(),
         (None, Some(source)) => format!("{error}: {source}"),
         (None, None) => error.to_string(),
     }
@@ -84,13 +84,13 @@ fn unfit(url: &Url, reason: &str, advice: &'static str) -> StoreError {
 }
 
 fn sql_cause(url: &Url, error: &Arc<tokio_postgres::Error>) -> StoreError {
-    let Some(told) = error.as_db_error() else {
-        return broken(url, error);
+    let Some(error_fields) = error.as_db_error() else {
+        return connection_error(url, error);
     };
     let source = || -> BoxError { Box::new(Arc::clone(error)) };
-    let said = told.message();
-    match told.code() {
-        code if is_absence(code) => away(url, said.to_owned()),
+    let text = error_fields.message();
+    match error_fields.code() {
+        code if is_absence(code) => away(url, text.to_owned()),
         &SqlState::DISK_FULL => StoreError::Full(source()),
         &SqlState::READ_ONLY_SQL_TRANSACTION => StoreError::ReadOnly(source()),
         &SqlState::T_R_SERIALIZATION_FAILURE
@@ -100,24 +100,24 @@ fn sql_cause(url: &Url, error: &Arc<tokio_postgres::Error>) -> StoreError {
         &SqlState::DATA_CORRUPTED | &SqlState::INDEX_CORRUPTED => StoreError::Corrupt(source()),
         &SqlState::INVALID_PASSWORD | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION => unfit(
             url,
-            said,
+            text,
             "check user and password: in the URL, in PGPASSWORD, or in ~/.pgpass",
         ),
         &SqlState::INVALID_CATALOG_NAME => unfit(
             url,
-            said,
+            text,
             "create the database with `createdb`, or choose another",
         ),
         &SqlState::INSUFFICIENT_PRIVILEGE => unfit(
             url,
-            said,
+            text,
             "ask the owner of the database for the privileges in docs/sharing.md",
         ),
         &SqlState::UNDEFINED_TABLE
         | &SqlState::UNDEFINED_COLUMN
         | &SqlState::INVALID_SCHEMA_NAME => unfit(
             url,
-            said,
+            text,
             "the tables are not as ikigai created them: restore a backup, or choose another schema",
         ),
         _ => StoreError::Io(source()),
@@ -125,7 +125,7 @@ fn sql_cause(url: &Url, error: &Arc<tokio_postgres::Error>) -> StoreError {
 }
 
 /// Translates an error that is not the server's.
-fn broken(url: &Url, error: &Arc<tokio_postgres::Error>) -> StoreError {
+fn connection_error(url: &Url, error: &Arc<tokio_postgres::Error>) -> StoreError {
     let Some(source) = error.source() else {
         return if is_reading_mistake(error) {
             StoreError::Value(error.to_string())
@@ -144,23 +144,23 @@ fn broken(url: &Url, error: &Arc<tokio_postgres::Error>) -> StoreError {
     if source.is::<io::Error>() {
         return away(url, source.to_string());
     }
-    let said = format!("{error}: {source}");
+    let text = format!("{error}: {source}");
     if is_told_by("authentication") || is_told_by("invalid configuration") {
         return unfit(
             url,
-            &said,
+            &text,
             "set a password in the URL, in PGPASSWORD, or in ~/.pgpass",
         );
     }
     if is_reading_mistake(error) {
-        return StoreError::Value(said);
+        return StoreError::Value(text);
     }
-    away(url, said)
+    away(url, text)
 }
 
 /// Returns true if a column had the wrong type; the library reports this only as text.
 fn is_reading_mistake(error: &tokio_postgres::Error) -> bool {
-    let said = error.to_string();
+    let text = error.to_string();
     [
         "error deserializing",
         "error serializing",
@@ -168,7 +168,7 @@ fn is_reading_mistake(error: &tokio_postgres::Error) -> bool {
         "query returned",
     ]
     .iter()
-    .any(|beginning| said.starts_with(beginning))
+    .any(|beginning| text.starts_with(beginning))
 }
 
 /// Returns true if a code means that the server starts, stops or is full.

@@ -13,7 +13,7 @@ use super::connect::Link;
 use super::owner::is_alive;
 use super::pipeline::{OwnedParam, send_all};
 use super::statements::clean;
-use super::values::{QueryFailure, get, number, optional_process, parsed, seq, wide_id};
+use super::values::{QueryFailure, get, number, optional_process, parse_column, seq, wide_id};
 use crate::log::BoxFuture;
 use crate::records::{MailId, RunId};
 use crate::sql_common::stored_limit;
@@ -118,10 +118,10 @@ impl TransactionFacts {
     }
 
     fn add_agent(&mut self, row: &Row) -> Result<(), QueryFailure> {
-        let agent: AgentId = parsed(row, 0)?;
+        let agent: AgentId = parse_column(row, 0)?;
         let facts = AgentFacts {
             name: get(row, 2)?,
-            status: parsed(row, 3)?,
+            status: parse_column(row, 3)?,
             seq: seq(row, 4)?,
             epoch: Epoch(number(row, 5)?),
             holder: optional_process(row, 6)?.map_or(LeaseHolder::Free, LeaseHolder::Other),
@@ -133,7 +133,7 @@ impl TransactionFacts {
 
     fn add_mail(&mut self, row: &Row) -> Result<(), QueryFailure> {
         let facts = MailFacts {
-            to: parsed(row, 1)?,
+            to: parse_column(row, 1)?,
             is_queued: get(row, 2)?,
         };
         self.facts.mail.insert(MailId(wide_id(row, 0)?), facts);
@@ -176,12 +176,12 @@ fn queries(keys: &FactKeys, process: ProcessId) -> Vec<FactQuery> {
     let mut values: Vec<OwnedParam> = vec![Box::new(names)];
     values.extend(texts(&keys.revived));
     add(is_needed, NAMES, values, |read, row| {
-        read.facts.names.insert(get(row, 0)?, parsed(row, 1)?);
+        read.facts.names.insert(get(row, 0)?, parse_column(row, 1)?);
         Ok(())
     });
     let is_needed = !keys.sessions.is_empty();
     add(is_needed, SESSIONS, texts(&keys.sessions), |read, row| {
-        let session = parsed(row, 0)?;
+        let session = parse_column(row, 0)?;
         read.keys.sessions.insert(session, get(row, 1)?);
         read.facts.sessions.insert(session);
         Ok(())
@@ -215,7 +215,9 @@ fn queries(keys: &FactKeys, process: ProcessId) -> Vec<FactQuery> {
         budget::RUNNING,
         texts(&keys.counted),
         |read, row| {
-            read.facts.running.insert(parsed(row, 0)?, number(row, 1)?);
+            read.facts
+                .running
+                .insert(parse_column(row, 0)?, number(row, 1)?);
             Ok(())
         },
     );

@@ -1,11 +1,11 @@
 //! Indexing rows for the search, by one process at a time.
 
-use ikigai_core::find::{SEARCHED_BYTES, searched};
+use ikigai_core::find::{SEARCHED_BYTES, searchable_text};
 
 use super::connect::Link;
 use super::pipeline::Value;
 use super::text_search::{entry, tag_agent, tag_kind, tag_session};
-use super::values::{Result, get, log_row, parsed};
+use super::values::{Result, get, log_row, parse_column};
 use crate::blobs::END_PARTS;
 use crate::records::BlobHash;
 use crate::search::join_ends;
@@ -60,7 +60,7 @@ pub(super) async fn step(link: &Link, lock: i64) -> Result<u64> {
                 get::<i64>(row, 0)?,
                 get::<i64>(row, 1)?,
                 get::<i64>(row, 2)?,
-                parsed(row, 3)?,
+                parse_column(row, 3)?,
                 get::<i64>(row, 4)?,
             ))
         })
@@ -84,7 +84,7 @@ pub(super) async fn step(link: &Link, lock: i64) -> Result<u64> {
                 is_cut = true;
                 break;
             }
-            let mut found = searched(&row);
+            let mut found = searchable_text(&row);
             if let Some(hash) = &found.blob
                 && let Some(text) = blob_text(link, hash).await?
             {

@@ -4,9 +4,9 @@ use ikigai_core::{AgentId, Micros, Row, Span};
 use tokio_postgres::Row as SqlRow;
 
 use super::connect::Link;
-use super::values::{Result, get, log_row, micros, number, parsed, wide_id};
+use super::values::{Result, get, log_row, micros, number, parse_column, wide_id};
 use crate::records::{JobRecord, RunId};
-use crate::sql_common::{stored, stored_limit};
+use crate::sql_common::{stored_limit, to_stored};
 
 macro_rules! jobs_sql {
     ($rest:literal) => {
@@ -41,7 +41,7 @@ pub(super) async fn process_rows(link: &Link, span: Span, limit: usize) -> Resul
          WHERE agent = (SELECT id FROM agents WHERE uuid = $1)
            AND kind = 'process' AND seq BETWEEN $2 AND $3
          ORDER BY seq DESC LIMIT $4";
-    let (from, to) = (stored(span.from.0), stored(span.to.0));
+    let (from, to) = (to_stored(span.from.0), to_stored(span.to.0));
     let agent = span.agent;
     link.all(
         sql,
@@ -54,7 +54,7 @@ pub(super) async fn process_rows(link: &Link, span: Span, limit: usize) -> Resul
 fn job(row: &SqlRow) -> Result<JobRecord> {
     Ok(JobRecord {
         id: RunId(wide_id(row, 0)?),
-        agent: parsed(row, 1)?,
+        agent: parse_column(row, 1)?,
         number: number(row, 2)?,
         command: get(row, 3)?,
         started: micros(row, 4)?,

@@ -323,7 +323,7 @@ impl ListenerState {
         let (alive, lost) = oneshot::channel();
         let own = self.owner.id().to_string();
         let changes = self.changes.clone();
-        let heard = move |notification: &tokio_postgres::Notification| {
+        let on_notification = move |notification: &tokio_postgres::Notification| {
             // It is dropped with the connection, which reveals the loss.
             let _ = &alive;
             if notification.payload() != own {
@@ -332,7 +332,7 @@ impl ListenerState {
         };
         let link = self
             .target
-            .connect_with_notifications(ConnectionRole::Listening, heard)
+            .connect_with_notifications(ConnectionRole::Listening, on_notification)
             .await?;
         let listen = format!("LISTEN {}", channel(self.target.url().schema()));
         with_timeout(link.client.batch_execute(&listen)).await?;
@@ -465,9 +465,9 @@ impl ListenerState {
 
 /// Waits for the server with a timeout.
 async fn with_timeout<T>(
-    asked: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    query: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) -> Result<T, ServerError> {
-    let answer = timeout(PATIENCE, asked).await;
+    let answer = timeout(PATIENCE, query).await;
     Ok(answer.map_err(|_| ServerError::Silence)??)
 }
 

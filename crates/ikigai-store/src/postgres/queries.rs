@@ -8,7 +8,7 @@ use tokio_postgres::Row as SqlRow;
 use super::connect::Link;
 use super::values::{
     Result, get, log_row, micros, number, optional_number, optional_parsed, optional_process,
-    optional_row_ref, parsed, seq, wide_id,
+    optional_row_ref, parse_column, seq, wide_id,
 };
 use crate::blobs::join_parts;
 use crate::records::{
@@ -16,7 +16,7 @@ use crate::records::{
     RestorePoint, RunId, RunRecord, SessionRecord, Snapshot,
 };
 use crate::sql_common::agents_sql;
-use crate::sql_common::{stored, stored_limit};
+use crate::sql_common::{stored_limit, to_stored};
 
 pub(super) async fn head(link: &Link, agent: AgentId) -> Result<Option<Head>> {
     let sql = "SELECT h.seq, h.epoch, p.uuid, p.pid, p.started, p.host
@@ -66,7 +66,7 @@ pub(super) async fn page(link: &Link, query: PageQuery) -> Result<Vec<Row>> {
 }
 
 async fn rows(link: &Link, sql: &'static str, span: Span, limit: usize) -> Result<Vec<Row>> {
-    let (from, to) = (stored(span.from.0), stored(span.to.0));
+    let (from, to) = (to_stored(span.from.0), to_stored(span.to.0));
     let agent = span.agent.to_string();
     let values: &[super::pipeline::Value<'_>] = &[&agent, &from, &to, &stored_limit(limit)];
     link.all(sql, values, |row| log_row(span.agent, row, 0))
@@ -82,8 +82,10 @@ pub(super) async fn newest_usage(link: &Link, agents: &[AgentId]) -> Result<Vec<
              WHERE agent = a.id AND kind = 'usage' ORDER BY seq DESC LIMIT 1) m
          ORDER BY u.place";
     let agents: Vec<String> = agents.iter().map(ToString::to_string).collect();
-    link.all(sql, &[&agents], |row| log_row(parsed(row, 0)?, row, 1))
-        .await
+    link.all(sql, &[&agents], |row| {
+        log_row(parse_column(row, 0)?, row, 1)
+    })
+    .await
 }
 
 /// Spans as three columns.
@@ -97,8 +99,8 @@ impl Columns {
     fn of(spans: &[Span]) -> Self {
         Self {
             agents: spans.iter().map(|span| span.agent.to_string()).collect(),
-            from: spans.iter().map(|span| stored(span.from.0)).collect(),
-            to: spans.iter().map(|span| stored(span.to.0)).collect(),
+            from: spans.iter().map(|span| to_stored(span.from.0)).collect(),
+            to: spans.iter().map(|span| to_stored(span.to.0)).collect(),
         }
     }
 }
@@ -127,7 +129,7 @@ pub(super) async fn user_rows(link: &Link, spans: &[Span], limit: usize) -> Resu
     let Columns { agents, from, to } = Columns::of(spans);
     let limit = stored_limit(limit);
     link.all(sql, &[&agents, &from, &to, &limit], |row| {
-        log_row(parsed(row, 0)?, row, 1)
+        log_row(parse_column(row, 0)?, row, 1)
     })
     .await
 }
@@ -142,8 +144,12 @@ pub(super) async fn snapshot(link: &Link, upto: RowRef) -> Result<Option<Snapsho
             folded: get(row, 1)?,
         })
     };
-    link.one(sql, &[&upto.agent.to_string(), &stored(upto.seq.0)], read)
-        .await
+    link.one(
+        sql,
+        &[&upto.agent.to_string(), &to_stored(upto.seq.0)],
+        read,
+    )
+    .await
 }
 
 /// Rows of several spans in one round trip; see [`crate::ReadLog::pages`].
@@ -163,7 +169,7 @@ pub(super) async fn pages(link: &Link, spans: &[Span], limit: usize) -> Result<V
         if left == 0 {
             break;
         }
-        let here = stored(span.len()).min(left);
+        let here = to_stored(span.len()).min(left);
         wanted.push(here);
         left -= here;
     }
@@ -236,12 +242,12 @@ pub(super) async fn restore_point(
 
 fn agent_record(row: &SqlRow) -> Result<AgentRecord> {
     Ok(AgentRecord {
-        id: parsed(row, 0)?,
+        id: parse_column(row, 0)?,
         name: get(row, 1)?,
-        session: parsed(row, 2)?,
+        session: parse_column(row, 2)?,
         parent: optional_parsed(row, 3)?,
         fork_point: optional_row_ref(row, 4, 5)?,
-        status: parsed(row, 6)?,
+        status: parse_column(row, 6)?,
         created_at: micros(row, 7)?,
         head: seq(row, 8)?,
         touched_at: get::<Option<i64>>(row, 9)?.map(Micros),
@@ -290,7 +296,7 @@ pub(super) async fn sessions(link: &Link) -> Result<Vec<SessionRecord>> {
     let sql = "SELECT uuid, name, directory, created_at FROM sessions ORDER BY id";
     let read = |row: &SqlRow| {
         Ok(SessionRecord {
-            id: parsed(row, 0)?,
+            id: parse_column(row, 0)?,
             name: get(row, 1)?,
             directory: get(row, 2)?,
             created_at: micros(row, 3)?,
@@ -330,11 +336,11 @@ async fn mail_where(link: &Link, sql: &'static str, to: AgentId) -> Result<Vec<M
             to,
             from: optional_parsed(row, 1)?,
             text: get(row, 2)?,
-            state: parsed(row, 3)?,
+            state: parse_column(row, 3)?,
             shown_by: optional_row_ref(row, 4, 5)?,
             sent_at: micros(row, 6)?,
-            origin: parsed(row, 7)?,
-            about: parsed(row, 8)?,
+            origin: parse_column(row, 7)?,
+            about: parse_column(row, 8)?,
             process: optional_number(row, 9)?,
         })
     };
@@ -349,7 +355,7 @@ pub(super) async fn open_runs(link: &Link, agent: AgentId) -> Result<Vec<RunReco
         Ok(RunRecord {
             id: RunId(wide_id(row, 0)?),
             call: RowRef::new(agent, seq(row, 1)?),
-            class: parsed(row, 2)?,
+            class: parse_column(row, 2)?,
             started: micros(row, 3)?,
             deadline: micros(row, 4)?,
             ended: None,

@@ -34,13 +34,13 @@ const RIGHTS: [(&str, &[&str]); 15] = [
 
 /// Examines the server over a separate connection.
 pub(super) async fn report(target: &PostgresTarget) -> Result<ServerReport, ServerError> {
-    let (told, mut heard) = mpsc::channel(1);
+    let (sender, mut notifications) = mpsc::channel(1);
     let link = target.connect_with_notifications(ConnectionRole::Slow, move |_| {
         // One is enough.
-        let _ = told.try_send(());
+        let _ = sender.try_send(());
     });
     let link = link.await?;
-    let looked = look(&link, target, &mut heard).await;
+    let looked = look(&link, target, &mut notifications).await;
     looked.map_err(|failure| match failure {
         QueryFailure::Sql(error) => error.into(),
         QueryFailure::Value(reason) => ServerError::Unfit {
@@ -53,7 +53,7 @@ pub(super) async fn report(target: &PostgresTarget) -> Result<ServerReport, Serv
 async fn look(
     link: &Link,
     target: &PostgresTarget,
-    heard: &mut mpsc::Receiver<()>,
+    notifications: &mut mpsc::Receiver<()>,
 ) -> Result<ServerReport> {
     let mut report = link
         .only(SETTINGS, &[], |row| {
@@ -72,7 +72,7 @@ async fn look(
         .await?;
     report.missing_rights = missing_rights(link).await?;
     (report.round_trip, report.clock_ahead) = clock(link).await?;
-    report.notified = notified(link, target, heard).await?;
+    report.notified = measure_notification(link, target, notifications).await?;
     Ok(report)
 }
 
@@ -114,9 +114,9 @@ async fn clock(link: &Link) -> Result<(Duration, i64)> {
     let mut best = (Duration::MAX, 0);
     // The first one includes preparing the statement.
     for _ in 0..4 {
-        let asked = Instant::now();
+        let begun = Instant::now();
         let theirs: i64 = link.only(NOW, &[], |row| get(row, 0)).await?;
-        let took = asked.elapsed();
+        let took = begun.elapsed();
         let ours = SystemTime::now().duration_since(UNIX_EPOCH);
         let ours = ours.unwrap_or_default().saturating_sub(took / 2);
         let ours = i64::try_from(ours.as_micros()).unwrap_or(i64::MAX);
@@ -128,15 +128,15 @@ async fn clock(link: &Link) -> Result<(Duration, i64)> {
 }
 
 /// Measures the delay of a notification to this connection.
-async fn notified(
+async fn measure_notification(
     link: &Link,
     target: &PostgresTarget,
-    heard: &mut mpsc::Receiver<()>,
+    notifications: &mut mpsc::Receiver<()>,
 ) -> Result<Option<Duration>> {
     let channel = format!("{}_doctor", target.url().schema());
     link.command(&format!("LISTEN {channel}")).await?;
     let sent = Instant::now();
     link.command(&format!("NOTIFY {channel}")).await?;
-    let came = timeout(NOTIFIED, heard.recv()).await;
+    let came = timeout(NOTIFIED, notifications.recv()).await;
     Ok(came.is_ok().then(|| sent.elapsed()))
 }

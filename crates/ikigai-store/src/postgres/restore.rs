@@ -215,9 +215,11 @@ fn sql_wrong(entries: &[DumpEntry], error: &tokio_postgres::Error) -> RestoreErr
 
 /// Returns the message of the server, which the library hides.
 fn server_message(error: &tokio_postgres::Error) -> String {
-    let told = error.as_db_error().map(|told| told.message().to_owned());
+    let message = error
+        .as_db_error()
+        .map(|message| message.message().to_owned());
     let cause = error.source().map(ToString::to_string);
-    told.or(cause).unwrap_or_else(|| error.to_string())
+    message.or(cause).unwrap_or_else(|| error.to_string())
 }
 
 /// Converts a value for its statement. Nulls are sent as text, since optional numbers are.

@@ -20,7 +20,7 @@ use super::pipeline::Value;
 use super::text_search::{
     LONG, LongTexts, in_model, in_text, one_of, tag_agent, tag_kind, tag_session,
 };
-use super::values::{QueryFailure, Result, get, log_row, parsed};
+use super::values::{QueryFailure, Result, get, log_row, parse_column};
 use crate::error::StoreError;
 use crate::faults::Faults;
 use crate::search::{
@@ -190,12 +190,12 @@ async fn search(link: &Link, query: &SearchQuery, limit: u32) -> Result<FoundRow
 
 /// Converts a row into a hit; reads its blob if the row lacks the words.
 async fn hit(link: &Link, query: &SearchQuery, row: &Row) -> Result<Hit> {
-    let mut asked = None;
+    let mut wanted = None;
     let hit = Hit::of(row, query, |hash| {
-        asked = Some(hash.to_owned());
+        wanted = Some(hash.to_owned());
         Ok::<_, QueryFailure>(None)
     })?;
-    let Some(hash) = asked else {
+    let Some(hash) = wanted else {
         return Ok(hit);
     };
     let text = index::blob_text(link, &hash).await?;
@@ -271,7 +271,7 @@ impl PostgresSearch {
     async fn find(&self, link: &Link, query: &SearchQuery) -> Result<FoundRows> {
         let limit = query.limit.clamp(1, MOST_HITS);
         // One more row shows whether there is a next page.
-        let asked = i64::try_from(limit + 1).unwrap_or(i64::MAX);
+        let wanted = i64::try_from(limit + 1).unwrap_or(i64::MAX);
         let Some(order) = unless_cut(self.order(link, query).await)? else {
             return Ok(FoundRows {
                 is_cut: true,
@@ -280,7 +280,7 @@ impl PostgresSearch {
         };
         let skipped = query.cursor.map_or(0, |cursor| cursor.0.max(0));
         let found = match order {
-            SortOrder::Newest => self.newest(link, query, asked).await?,
+            SortOrder::Newest => self.newest(link, query, wanted).await?,
             SortOrder::Relevance => {
                 let ranking = self.ranking.as_deref().unwrap_or_default();
                 let values: &[Value<'_>] = &[
@@ -288,7 +288,7 @@ impl PostgresSearch {
                     &skipped,
                     &self.after,
                     &self.before,
-                    &asked,
+                    &wanted,
                     &ranking,
                 ];
                 unless_cut(rows(link, BEST, values).await)?.map(|rows| (rows, false))
@@ -304,7 +304,7 @@ impl PostgresSearch {
             rows.truncate(limit);
             page.next = Some(match (order, rows.last()) {
                 (SortOrder::Newest, Some((_, last))) => SearchCursor(*last),
-                _ => SearchCursor(skipped.saturating_add(asked - 1)),
+                _ => SearchCursor(skipped.saturating_add(wanted - 1)),
             });
         }
         Ok(FoundRows {
@@ -320,8 +320,8 @@ impl PostgresSearch {
             return Ok(SortOrder::Newest);
         }
         let few = i64::try_from(MOST_RANKED).unwrap_or(i64::MAX);
-        let asked = few.saturating_add(1);
-        let values: &[Value<'_>] = &[&self.expression, &asked];
+        let wanted = few.saturating_add(1);
+        let values: &[Value<'_>] = &[&self.expression, &wanted];
         let hits: i64 = link.only(COUNT, values, |row| get(row, 0)).await?;
         Ok(if hits > few {
             SortOrder::Newest
@@ -335,10 +335,10 @@ impl PostgresSearch {
         &self,
         link: &Link,
         query: &SearchQuery,
-        asked: i64,
+        wanted: i64,
     ) -> Result<Option<(Vec<(Row, i64)>, bool)>> {
         let newest = query.cursor.map_or(i64::MAX, |cursor| cursor.0);
-        let mut values: Vec<Value<'_>> = vec![&newest, &self.after, &self.before, &asked];
+        let mut values: Vec<Value<'_>> = vec![&newest, &self.after, &self.before, &wanted];
         let Some(expression) = &self.expression else {
             let rows = unless_cut(rows(link, ANY, &values).await)?;
             return Ok(rows.map(|rows| (rows, false)));
@@ -348,7 +348,7 @@ impl PostgresSearch {
         let Some(walked) = unless_cut(rows(link, WALKED, &walked).await)? else {
             return Ok(None);
         };
-        if i64::try_from(walked.len()).is_ok_and(|found| found >= asked) {
+        if i64::try_from(walked.len()).is_ok_and(|found| found >= wanted) {
             return Ok(Some((walked, false)));
         }
         let found = unless_cut(rows(link, INDEXED, &values).await)?;
@@ -359,7 +359,7 @@ impl PostgresSearch {
 
 async fn rows(link: &Link, sql: &'static str, values: &[Value<'_>]) -> Result<Vec<(Row, i64)>> {
     link.all(sql, values, |row| {
-        Ok((log_row(parsed(row, 6)?, row, 0)?, get(row, 5)?))
+        Ok((log_row(parse_column(row, 6)?, row, 0)?, get(row, 5)?))
     })
     .await
 }

@@ -36,12 +36,13 @@ impl PostgresStore {
                 ask(&link, &sql, limits).await
             };
             // The server stops each statement at the deadline, this all of them together.
-            let told = timeout(limits.time.saturating_add(GRACE), asking).await;
+            let answer_of_query = timeout(limits.time.saturating_add(GRACE), asking).await;
             // The caller may be gone.
-            let _ = answer.send(told.unwrap_or(Err(QueryError::TimedOut(limits.time))));
+            let _ = answer.send(answer_of_query.unwrap_or(Err(QueryError::TimedOut(limits.time))));
         });
-        let told = answered.recv();
-        told.unwrap_or_else(|_| Err(QueryError::Refused("the store is closed".to_owned())))
+        let answer_of_query = answered.recv();
+        answer_of_query
+            .unwrap_or_else(|_| Err(QueryError::Refused("the store is closed".to_owned())))
     }
 }
 

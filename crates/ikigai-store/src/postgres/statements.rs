@@ -9,7 +9,7 @@ use super::pipeline::OwnedParam;
 use super::values::QueryFailure;
 use crate::batch::NewAgent;
 use crate::records::{MailState, Status};
-use crate::sql_common::stored;
+use crate::sql_common::to_stored;
 use crate::transaction::{AgentWrite, DraftWrite, HeadWrite, JobWrite, MailWrite, RunWrite, Write};
 
 macro_rules! values {
@@ -82,7 +82,11 @@ impl<'a> StatementBuilder<'a> {
                 self.push(
                     "INSERT INTO paths (agent, upto, folded) VALUES ($1, $2, $3)
                      ON CONFLICT (agent, upto) DO UPDATE SET folded = excluded.folded",
-                    values![agent, stored(snapshot.upto.seq.0), clean(&snapshot.folded)],
+                    values![
+                        agent,
+                        to_stored(snapshot.upto.seq.0),
+                        clean(&snapshot.folded)
+                    ],
                 );
             }
         }
@@ -167,7 +171,7 @@ impl<'a> StatementBuilder<'a> {
         let process = self.process.filter(|_| owned);
         self.push(
             "INSERT INTO heads (agent, seq, epoch, owner) VALUES ($1, 0, $2, $3)",
-            values![key, stored(epoch.0), process],
+            values![key, to_stored(epoch.0), process],
         );
         Ok(())
     }
@@ -178,7 +182,7 @@ impl<'a> StatementBuilder<'a> {
                 let key = self.read.keys.agent(agent)?;
                 self.push(
                     "UPDATE heads SET seq = seq + $2 WHERE agent = $1",
-                    values![key, stored(rows)],
+                    values![key, to_stored(rows)],
                 );
             }
             HeadWrite::SetOwner { agent, epoch } => {
@@ -186,7 +190,7 @@ impl<'a> StatementBuilder<'a> {
                 let process = self.process;
                 self.push(
                     "UPDATE heads SET epoch = $2, owner = $3 WHERE agent = $1",
-                    values![key, stored(epoch.0), process],
+                    values![key, to_stored(epoch.0), process],
                 );
             }
             HeadWrite::ClearOwner { agent } => {
@@ -203,7 +207,7 @@ impl<'a> StatementBuilder<'a> {
     fn add_rows(&mut self, rows: &[(RowRef, &NewRow)]) -> Result<(), PostgresRefusal> {
         let agents = rows.iter().map(|(at, _)| self.read.keys.agent(at.agent));
         let agents = agents.collect::<Result<Vec<i64>, _>>()?;
-        let seqs: Vec<i64> = rows.iter().map(|(at, _)| stored(at.seq.0)).collect();
+        let seqs: Vec<i64> = rows.iter().map(|(at, _)| to_stored(at.seq.0)).collect();
         let text = |text: &Option<String>| text.as_deref().map(clean);
         let column = rows.iter().map(|(_, row)| *row);
         let kinds: Vec<&str> = column.clone().map(|row| row.kind.name()).collect();
@@ -264,7 +268,7 @@ impl<'a> StatementBuilder<'a> {
                         clean(text),
                         origin.word(),
                         about.word(),
-                        process.map(stored)
+                        process.map(to_stored)
                     ],
                 );
             }
@@ -310,7 +314,7 @@ impl<'a> StatementBuilder<'a> {
                     values![
                         run.0.to_be_bytes().to_vec(),
                         agent,
-                        stored(call.seq.0),
+                        to_stored(call.seq.0),
                         class.word(),
                         started.0,
                         deadline.0
@@ -336,21 +340,21 @@ impl<'a> StatementBuilder<'a> {
                     values![
                         job.id.0.to_be_bytes().to_vec(),
                         agent,
-                        stored(job.number),
+                        to_stored(job.number),
                         clean(&job.command),
                         job.started.0,
                         job.deadline.0,
                         clean(&job.host),
                         clean(&job.directory),
                         job.pattern.as_deref().map(clean),
-                        stored(job.read_to),
+                        to_stored(job.read_to),
                         job.ended.map(|ended| ended.0)
                     ],
                 );
             }
             JobWrite::SetRead { job, bytes } => self.push(
                 "UPDATE jobs SET read_to = $2 WHERE uuid = $1",
-                values![job.0.to_be_bytes().to_vec(), stored(bytes)],
+                values![job.0.to_be_bytes().to_vec(), to_stored(bytes)],
             ),
             JobWrite::DropPattern { job } => self.push(
                 "UPDATE jobs SET pattern = NULL WHERE uuid = $1",

@@ -145,12 +145,12 @@ impl PostgresStore {
         Box::pin(async move {
             let permit = Arc::clone(&self.room).acquire_owned().await;
             let permit = permit.map_err(|_| StoreError::Closed)?;
-            let asked = self.runtime.spawn(async move {
+            let task = self.runtime.spawn(async move {
                 let answer = work.await;
                 drop(permit);
                 answer
             });
-            asked.await.map_err(|_| StoreError::Closed)?
+            task.await.map_err(|_| StoreError::Closed)?
         })
     }
 }
@@ -370,17 +370,17 @@ impl ReadLog for PostgresStore {
     fn dump(&self, of: Option<Vec<AgentId>>, lines: mpsc::Sender<String>) -> ReadFuture<'_, ()> {
         let target = Arc::clone(&self.target);
         // A dump takes long and needs one snapshot, so it has its own connection.
-        let told = self.runtime.spawn(async move {
+        let task = self.runtime.spawn(async move {
             let fail = |error| sql_error(target.url(), error);
             let link = target.connect(ConnectionRole::Slow).await;
             let link = link.map_err(|cause| cause.store_error(target.url()))?;
-            let told = dump::dump(&link, of.as_deref(), &lines).await;
-            told.map_err(|failure| match failure {
+            let task = dump::dump(&link, of.as_deref(), &lines).await;
+            task.map_err(|failure| match failure {
                 QueryFailure::Sql(error) => fail(error),
                 QueryFailure::Value(what) => StoreError::Value(what),
             })
         });
-        Box::pin(async move { told.await.map_err(|_| StoreError::Closed)? })
+        Box::pin(async move { task.await.map_err(|_| StoreError::Closed)? })
     }
 
     fn watch(&self) -> Result<Watch, StoreError> {

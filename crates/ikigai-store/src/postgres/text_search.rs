@@ -95,7 +95,7 @@ impl TsVector {
     fn written(&self) -> String {
         let mut text = String::new();
         for (word, places) in &self.words {
-            text.push_str(&quoted(word));
+            text.push_str(&quote(word));
             let mut before = ':';
             for place in places {
                 let _ = write!(text, "{before}{place}");
@@ -112,7 +112,7 @@ fn cut(word: &str) -> &str {
 }
 
 /// Quotes a word, so that none of its characters is special.
-fn quoted(word: &str) -> String {
+fn quote(word: &str) -> String {
     format!("'{}'", word.replace('\\', "\\\\").replace('\'', "''"))
 }
 
@@ -130,27 +130,27 @@ pub(super) fn in_model(words: &Words) -> Option<String> {
 
 /// Builds the `tsquery` for any of several tags; `None` if there are none.
 pub(super) fn one_of(tags: &[String]) -> Option<String> {
-    let tags: Vec<String> = tags.iter().map(|tag| quoted(tag)).collect();
+    let tags: Vec<String> = tags.iter().map(|tag| quote(tag)).collect();
     (!tags.is_empty()).then(|| format!("({})", tags.join(" | ")))
 }
 
 fn all(words: &Words, tag: &str, long: LongTexts) -> Option<String> {
-    let terms = words.terms().iter().map(|term| asked(term, tag, long));
+    let terms = words.terms().iter().map(|term| condition(term, tag, long));
     let terms: Vec<String> = terms.collect();
     (!terms.is_empty()).then(|| terms.join(" & "))
 }
 
 /// Builds the `tsquery` for one term: its words must follow each other.
-fn asked(term: &Term, tag: &str, long: LongTexts) -> String {
+fn condition(term: &Term, tag: &str, long: LongTexts) -> String {
     let folded: Vec<String> = tokens(&term.text).map(|token| token.folded).collect();
     let count = folded.len();
     let words: Vec<String> = (1..)
         .zip(folded)
         .map(|(number, word)| {
             let word = if tag.is_empty() {
-                quoted(cut(&word))
+                quote(cut(&word))
             } else {
-                quoted(&format!("{TAG}{tag}{}", cut(&word)))
+                quote(&format!("{TAG}{tag}{}", cut(&word)))
             };
             let star = if term.is_prefix && number == count {
                 ":*"

@@ -51,17 +51,17 @@ pub(super) fn get<'a, T: FromSql<'a>>(row: &'a SqlRow, column: usize) -> Result<
 
 /// Reads an unsigned number.
 pub(super) fn number(row: &SqlRow, column: usize) -> Result<u64> {
-    unsigned(column, get(row, column)?)
+    to_unsigned(column, get(row, column)?)
 }
 
-fn unsigned(column: usize, number: i64) -> Result<u64> {
+fn to_unsigned(column: usize, number: i64) -> Result<u64> {
     u64::try_from(number).map_err(|error| bad(column, error))
 }
 
 /// Reads an optional unsigned number.
 pub(super) fn optional_number(row: &SqlRow, column: usize) -> Result<Option<u64>> {
     let number: Option<i64> = get(row, column)?;
-    number.map(|number| unsigned(column, number)).transpose()
+    number.map(|number| to_unsigned(column, number)).transpose()
 }
 
 /// Reads a sequence number.
@@ -75,7 +75,7 @@ pub(super) fn micros(row: &SqlRow, column: usize) -> Result<Micros> {
 }
 
 /// Reads an id or a word.
-pub(super) fn parsed<T: FromStr<Err: Display>>(row: &SqlRow, column: usize) -> Result<T> {
+pub(super) fn parse_column<T: FromStr<Err: Display>>(row: &SqlRow, column: usize) -> Result<T> {
     parse(column, get(row, column)?)
 }
 
@@ -102,7 +102,7 @@ pub(super) fn wide_id(row: &SqlRow, column: usize) -> Result<u128> {
 pub(super) fn optional_row_ref(row: &SqlRow, agent: usize, seq: usize) -> Result<Option<RowRef>> {
     let agent: Option<AgentId> = optional_parsed(row, agent)?;
     let number: Option<i64> = get(row, seq)?;
-    let number = number.map(|number| unsigned(seq, number)).transpose()?;
+    let number = number.map(|number| to_unsigned(seq, number)).transpose()?;
     Ok(agent
         .zip(number)
         .map(|(agent, seq)| RowRef::new(agent, Seq(seq))))

@@ -4,7 +4,7 @@ use ikigai_core::AgentId;
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
 use super::queries::{all, one};
-use super::values::{number, parsed, text};
+use super::values::{number, parse_column, text};
 use crate::records::{Ancestry, MOST_DEPTH, Pulse};
 use crate::sql_common::stored_limit;
 
@@ -62,7 +62,7 @@ fn parent_of(connection: &Connection, agent: i64) -> Result<Option<(i64, AgentId
         "SELECT parent.id, parent.uuid FROM agents a JOIN agents parent ON parent.id = a.parent
          WHERE a.id = ?1",
         [agent],
-        |row| Ok((row.get(0)?, parsed(row, 1)?)),
+        |row| Ok((row.get(0)?, parse_column(row, 1)?)),
     )
 }
 

@@ -6,9 +6,9 @@ use rusqlite::{Connection, OptionalExtension, Result, params};
 
 use super::errors::SqliteRefusal;
 use super::locks::SqliteOwner;
-use super::values::{number, parsed, text, wide_id};
+use super::values::{number, parse_column, text, wide_id};
 use crate::records::{ReservationId, Spending};
-use crate::sql_common::stored;
+use crate::sql_common::to_stored;
 use crate::transaction::{BudgetFacts, BudgetWrite, RowKeys};
 
 /// Reads the total and the reservations under the cap of an agent; a missing total is made.
@@ -29,7 +29,7 @@ pub(super) fn read(
     )?;
     let mut rows = statement.query([root])?;
     while let Some(row) = rows.next()? {
-        let process = parsed(row, 1)?;
+        let process = parse_column(row, 1)?;
         let is_alive = match alive.get(&process) {
             Some(is_alive) => *is_alive,
             None => owner.is_alive(process)?,
@@ -74,7 +74,11 @@ fn make_total(connection: &Connection, root: i64) -> Result<Spending> {
     }
     connection
         .prepare_cached("INSERT INTO spending (agent, nano_usd, tokens) VALUES (?1, ?2, ?3)")?
-        .execute(params![root, stored(total.nano_usd), stored(total.tokens)])?;
+        .execute(params![
+            root,
+            to_stored(total.nano_usd),
+            to_stored(total.tokens)
+        ])?;
     Ok(total)
 }
 
@@ -113,8 +117,8 @@ pub(super) fn write(
              WHERE agent IN line",
             params![
                 keys.agent(agent)?,
-                stored(amount.nano_usd),
-                stored(amount.tokens)
+                to_stored(amount.nano_usd),
+                to_stored(amount.tokens)
             ],
         ),
         BudgetWrite::Reserve {
@@ -130,8 +134,8 @@ pub(super) fn write(
                 keys.agent(root)?,
                 keys.agent(agent)?,
                 process,
-                stored(estimate.nano_usd),
-                stored(estimate.tokens),
+                to_stored(estimate.nano_usd),
+                to_stored(estimate.tokens),
             ],
         ),
         BudgetWrite::Release { reservation } => run(

@@ -9,7 +9,7 @@ use super::facts;
 use super::locks::SqliteOwner;
 use crate::batch::{Batch, Committed, NewAgent};
 use crate::records::{MailState, Status};
-use crate::sql_common::stored;
+use crate::sql_common::to_stored;
 use crate::transaction::{
     AgentWrite, DraftWrite, FactKeys, HeadWrite, JobWrite, MailWrite, RowKeys, RunWrite, Write,
     dangling, decide,
@@ -88,7 +88,7 @@ impl Executor<'_> {
                  ON CONFLICT (agent, upto) DO UPDATE SET folded = excluded.folded",
                 params![
                     self.keys.agent(snapshot.upto.agent)?,
-                    stored(snapshot.upto.seq.0),
+                    to_stored(snapshot.upto.seq.0),
                     snapshot.folded
                 ],
             ),
@@ -158,7 +158,7 @@ impl Executor<'_> {
         self.keys.agents.insert(agent.id, key);
         self.run(
             "INSERT INTO heads (agent, seq, epoch, owner) VALUES (?1, 0, ?2, ?3)",
-            params![key, stored(epoch.0), process],
+            params![key, to_stored(epoch.0), process],
         )
     }
 
@@ -167,11 +167,11 @@ impl Executor<'_> {
             // Without RETURNING, which costs more than all the rest of an append.
             HeadWrite::Advance { agent, rows } => self.run(
                 "UPDATE heads SET seq = seq + ?2 WHERE agent = ?1",
-                params![self.keys.agent(agent)?, stored(rows)],
+                params![self.keys.agent(agent)?, to_stored(rows)],
             ),
             HeadWrite::SetOwner { agent, epoch } => self.run(
                 "UPDATE heads SET epoch = ?2, owner = ?3 WHERE agent = ?1",
-                params![self.keys.agent(agent)?, stored(epoch.0), self.process],
+                params![self.keys.agent(agent)?, to_stored(epoch.0), self.process],
             ),
             HeadWrite::ClearOwner { agent } => self.run(
                 "UPDATE heads SET owner = NULL WHERE agent = ?1",
@@ -186,7 +186,7 @@ impl Executor<'_> {
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             params![
                 self.keys.agent(at.agent)?,
-                stored(at.seq.0),
+                to_stored(at.seq.0),
                 row.kind.name(),
                 row.control,
                 row.created_at.0,
@@ -233,7 +233,7 @@ impl Executor<'_> {
                     text,
                     origin.word(),
                     about.word(),
-                    process.map(stored)
+                    process.map(to_stored)
                 ],
             ),
             MailWrite::Settle {
@@ -273,7 +273,7 @@ impl Executor<'_> {
                 params![
                     run.0.to_be_bytes(),
                     self.keys.agent(call.agent)?,
-                    stored(call.seq.0),
+                    to_stored(call.seq.0),
                     class.word(),
                     started.0,
                     deadline.0
@@ -295,20 +295,20 @@ impl Executor<'_> {
                 params![
                     job.id.0.to_be_bytes(),
                     self.keys.agent(job.agent)?,
-                    stored(job.number),
+                    to_stored(job.number),
                     job.command,
                     job.started.0,
                     job.deadline.0,
                     job.host,
                     job.directory,
                     job.pattern,
-                    stored(job.read_to),
+                    to_stored(job.read_to),
                     job.ended.map(|ended| ended.0)
                 ],
             ),
             JobWrite::SetRead { job, bytes } => self.run(
                 "UPDATE jobs SET read_to = ?2 WHERE uuid = ?1",
-                params![job.0.to_be_bytes(), stored(bytes)],
+                params![job.0.to_be_bytes(), to_stored(bytes)],
             ),
             JobWrite::DropPattern { job } => self.run(
                 "UPDATE jobs SET pattern = NULL WHERE uuid = ?1",

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::budget;
 use super::errors::SqliteRefusal;
 use super::locks::SqliteOwner;
-use super::values::{number, optional_process, parsed, seq, text};
+use super::values::{number, optional_process, parse_column, seq, text};
 use crate::records::{MailId, RunId};
 use crate::transaction::{AgentFacts, FactKeys, Facts, LeaseHolder, MailFacts, RowKeys};
 
@@ -95,7 +95,7 @@ fn read_agent(
             };
             let facts = AgentFacts {
                 name: text(row, 1)?.unwrap_or_default(),
-                status: parsed(row, 2)?,
+                status: parse_column(row, 2)?,
                 seq: seq(row, 3)?,
                 epoch: Epoch(number(row, 4)?),
                 holder,
@@ -108,7 +108,7 @@ fn read_agent(
 fn find_running(connection: &Connection, name: &str) -> rusqlite::Result<Option<AgentId>> {
     connection
         .prepare_cached("SELECT uuid FROM agents WHERE status = 'running' AND name = ?1")?
-        .query_row([name], |row| parsed(row, 0))
+        .query_row([name], |row| parse_column(row, 0))
         .optional()
 }
 
@@ -127,7 +127,7 @@ fn read_mail(connection: &Connection, mail: MailId) -> rusqlite::Result<Option<M
         )?
         .query_row(params![mail.0.to_be_bytes()], |row| {
             Ok(MailFacts {
-                to: parsed(row, 0)?,
+                to: parse_column(row, 0)?,
                 is_queued: row.get(1)?,
             })
         })

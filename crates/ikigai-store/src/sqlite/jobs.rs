@@ -4,9 +4,9 @@ use ikigai_core::{AgentId, Micros, Row, Span};
 use rusqlite::{Connection, Result, Row as SqlRow, params};
 
 use super::queries::all;
-use super::values::{log_row, micros, number, parsed, text, wide_id};
+use super::values::{log_row, micros, number, parse_column, text, wide_id};
 use crate::records::{JobRecord, RunId};
-use crate::sql_common::{stored, stored_limit};
+use crate::sql_common::{stored_limit, to_stored};
 
 macro_rules! jobs_sql {
     ($rest:literal) => {
@@ -58,8 +58,8 @@ pub(super) fn process_rows(connection: &Connection, span: Span, limit: usize) ->
          ORDER BY seq DESC LIMIT ?4",
         params![
             span.agent.to_string(),
-            stored(span.from.0),
-            stored(span.to.0),
+            to_stored(span.from.0),
+            to_stored(span.to.0),
             stored_limit(limit)
         ],
         |row| log_row(span.agent, row),
@@ -69,7 +69,7 @@ pub(super) fn process_rows(connection: &Connection, span: Span, limit: usize) ->
 fn job(row: &SqlRow<'_>) -> Result<JobRecord> {
     Ok(JobRecord {
         id: RunId(wide_id(row, 0)?),
-        agent: parsed(row, 1)?,
+        agent: parse_column(row, 1)?,
         number: number(row, 2)?,
         command: text(row, 3)?.unwrap_or_default(),
         started: micros(row, 4)?,

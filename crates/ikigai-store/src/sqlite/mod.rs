@@ -149,9 +149,9 @@ impl SqliteStore {
         let process = options.process.id;
         let changes = CommitSignal::new();
         let faults = Arc::new(Faults::default());
-        let (questions, asked) = queue(READ_JOBS);
+        let (questions, jobs) = queue(READ_JOBS);
         let (tasks, ordered) = queue(BATCHES);
-        let reader = SqliteReader::spawn(Arc::clone(&target), connection, asked).map_err(io)?;
+        let reader = SqliteReader::spawn(Arc::clone(&target), connection, jobs).map_err(io)?;
         let writer = SqliteWriter::spawn(
             Arc::clone(&target),
             SqliteOwner::new(&target.place, options.process),
@@ -394,13 +394,13 @@ impl ReadLog for SqliteStore {
             let (answer, answered) = oneshot::channel();
             // A dump takes long, so it has its own thread and connection.
             let work = move || {
-                let told = target.read_once(|connection| {
+                let found = target.read_once(|connection| {
                     dump::dump(connection, of.as_deref(), &mut |line| {
                         lines.blocking_send(format!("{line}\n")).is_ok()
                     })
                 });
                 // The caller may be gone.
-                let _ = answer.send(told);
+                let _ = answer.send(found);
             };
             thread::Builder::new()
                 .name("ikigai-store-dump".to_owned())

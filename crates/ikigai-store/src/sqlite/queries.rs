@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Result, Row as SqlRow, par
 
 use super::values::{
     log_row, micros, number, optional_number, optional_parsed, optional_process, optional_row_ref,
-    parsed, seq, text, wide_id,
+    parse_column, seq, text, wide_id,
 };
 use crate::blobs::join_parts;
 use crate::records::{
@@ -15,7 +15,7 @@ use crate::records::{
     RestorePoint, RunId, RunRecord, SessionRecord, Snapshot,
 };
 use crate::sql_common::agents_sql;
-use crate::sql_common::{stored, stored_limit};
+use crate::sql_common::{stored_limit, to_stored};
 
 /// Reads all rows of a statement.
 pub(super) fn all<T>(
@@ -72,8 +72,8 @@ pub(super) fn control(connection: &Connection, query: ControlQuery) -> Result<Ve
          ORDER BY seq DESC LIMIT ?4",
         params![
             span.agent.to_string(),
-            stored(span.from.0),
-            stored(span.to.0),
+            to_stored(span.from.0),
+            to_stored(span.to.0),
             stored_limit(query.limit)
         ],
         |row| log_row(span.agent, row),
@@ -91,8 +91,8 @@ pub(super) fn usage(connection: &Connection, span: Span, limit: usize) -> Result
          ORDER BY seq DESC LIMIT ?4",
         params![
             span.agent.to_string(),
-            stored(span.from.0),
-            stored(span.to.0),
+            to_stored(span.from.0),
+            to_stored(span.to.0),
             stored_limit(limit)
         ],
         |row| log_row(span.agent, row),
@@ -121,8 +121,8 @@ pub(super) fn count_messages(connection: &Connection, spans: &[Span]) -> Result<
             .query_row(
                 params![
                     span.agent.to_string(),
-                    stored(span.from.0),
-                    stored(span.to.0)
+                    to_stored(span.from.0),
+                    to_stored(span.to.0)
                 ],
                 |row| number(row, 0),
             )?;
@@ -149,8 +149,8 @@ pub(super) fn page(connection: &Connection, query: PageQuery) -> Result<Vec<Row>
         sql,
         params![
             span.agent.to_string(),
-            stored(span.from.0),
-            stored(span.to.0),
+            to_stored(span.from.0),
+            to_stored(span.to.0),
             stored_limit(query.limit)
         ],
         |row| log_row(span.agent, row),
@@ -171,8 +171,8 @@ pub(super) fn user_rows(connection: &Connection, spans: &[Span], limit: usize) -
              ORDER BY seq DESC LIMIT ?4",
             params![
                 span.agent.to_string(),
-                stored(span.from.0),
-                stored(span.to.0),
+                to_stored(span.from.0),
+                to_stored(span.to.0),
                 stored_limit(missing)
             ],
             |row| log_row(span.agent, row),
@@ -187,7 +187,7 @@ pub(super) fn snapshot(connection: &Connection, upto: RowRef) -> Result<Option<S
         "SELECT upto, folded FROM paths
          WHERE agent = (SELECT id FROM agents WHERE uuid = ?1) AND upto <= ?2
          ORDER BY upto DESC LIMIT 1",
-        params![upto.agent.to_string(), stored(upto.seq.0)],
+        params![upto.agent.to_string(), to_stored(upto.seq.0)],
         |row| {
             Ok(Snapshot {
                 upto: RowRef::new(upto.agent, seq(row, 0)?),
@@ -230,12 +230,12 @@ pub(super) fn restore_point(
 
 fn agent_record(row: &SqlRow<'_>) -> Result<AgentRecord> {
     Ok(AgentRecord {
-        id: parsed(row, 0)?,
+        id: parse_column(row, 0)?,
         name: text(row, 1)?.unwrap_or_default(),
-        session: parsed(row, 2)?,
+        session: parse_column(row, 2)?,
         parent: optional_parsed(row, 3)?,
         fork_point: optional_row_ref(row, 4, 5)?,
-        status: parsed(row, 6)?,
+        status: parse_column(row, 6)?,
         created_at: micros(row, 7)?,
         head: seq(row, 8)?,
         touched_at: row.get::<_, Option<i64>>(9)?.map(ikigai_core::Micros),
@@ -308,7 +308,7 @@ pub(super) fn sessions(connection: &Connection) -> Result<Vec<SessionRecord>> {
         [],
         |row| {
             Ok(SessionRecord {
-                id: parsed(row, 0)?,
+                id: parse_column(row, 0)?,
                 name: text(row, 1)?.unwrap_or_default(),
                 directory: text(row, 2)?.unwrap_or_default(),
                 created_at: micros(row, 3)?,
@@ -341,11 +341,11 @@ fn mail_where(connection: &Connection, to: AgentId, also: &str) -> Result<Vec<Ma
             to,
             from: optional_parsed(row, 1)?,
             text: text(row, 2)?.unwrap_or_default(),
-            state: parsed(row, 3)?,
+            state: parse_column(row, 3)?,
             shown_by: optional_row_ref(row, 4, 5)?,
             sent_at: micros(row, 6)?,
-            origin: parsed(row, 7)?,
-            about: parsed(row, 8)?,
+            origin: parse_column(row, 7)?,
+            about: parse_column(row, 8)?,
             process: optional_number(row, 9)?,
         })
     })
@@ -362,7 +362,7 @@ pub(super) fn open_runs(connection: &Connection, agent: AgentId) -> Result<Vec<R
             Ok(RunRecord {
                 id: RunId(wide_id(row, 0)?),
                 call: RowRef::new(agent, seq(row, 1)?),
-                class: parsed(row, 2)?,
+                class: parse_column(row, 2)?,
                 started: micros(row, 3)?,
                 deadline: micros(row, 4)?,
                 ended: None,
@@ -405,7 +405,7 @@ pub(super) fn stored_row(connection: &Connection, at: RowRef) -> Result<Option<R
         connection,
         "SELECT seq, kind, created_at, content, data FROM messages
          WHERE agent = (SELECT id FROM agents WHERE uuid = ?1) AND seq = ?2",
-        params![at.agent.to_string(), stored(at.seq.0)],
+        params![at.agent.to_string(), to_stored(at.seq.0)],
         |row| log_row(at.agent, row),
     )
 }

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use ikigai_core::find::{SEARCHED_BYTES, Words, parted, searched};
+use ikigai_core::find::{SEARCHED_BYTES, Words, searchable_text, split_words};
 use ikigai_core::{Kind, Row};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, ToSql, params};
 
 use super::reader::SqliteReader;
-use super::values::{log_row, parsed};
+use super::values::{log_row, parse_column};
 use crate::blobs::END_PARTS;
 use crate::error::StoreError;
 use crate::faults::Faults;
@@ -77,10 +77,10 @@ fn index_rows(connection: &Connection, index: &str, upto: i64) -> rusqlite::Resu
     while bytes < STEP_BYTES
         && let Some(found) = rows.next()?
     {
-        let row = log_row(parsed(found, 8)?, found)?;
+        let row = log_row(parse_column(found, 8)?, found)?;
         let id: i64 = found.get(5)?;
         let (agent, session): (i64, i64) = (found.get(6)?, found.get(7)?);
-        let mut searched = searched(&row);
+        let mut searched = searchable_text(&row);
         if let Some(hash) = &searched.blob
             && let Some(text) = blob_text(connection, hash)?
         {
@@ -90,8 +90,8 @@ fn index_rows(connection: &Connection, index: &str, upto: i64) -> rusqlite::Resu
         bytes += searched.text.len();
         let kind = row.kind.read_as().map(kind_tag).unwrap_or_default();
         let tags = format!("a{agent} s{session} {kind}");
-        let text = parted(&searched.text);
-        let model = searched.model.as_deref().map(parted);
+        let text = split_words(&searched.text);
+        let model = searched.model.as_deref().map(split_words);
         insert.execute(params![id, text, tags, model])?;
         last = id;
     }
@@ -355,7 +355,7 @@ impl SqliteSearch {
         limit: usize,
     ) -> rusqlite::Result<SearchOutcome> {
         // One more row shows whether there is a next page.
-        let asked = stored_limit(limit + 1);
+        let wanted = stored_limit(limit + 1);
         let skipped = query.cursor.map_or(0, |cursor| cursor.0.max(0));
         let newest = query.cursor.map_or(i64::MAX, |cursor| cursor.0);
         let expression: &dyn ToSql = &self.expression;
@@ -365,7 +365,7 @@ impl SqliteSearch {
             (SortOrder::Newest, None) => (ANY, &newest),
         };
         let mut statement = connection.prepare_cached(&sql.replace("{index}", index))?;
-        let values: &[&dyn ToSql] = &[expression, place, &self.after, &self.before, &asked];
+        let values: &[&dyn ToSql] = &[expression, place, &self.after, &self.before, &wanted];
         let mut rows = statement.query(values)?;
         let mut page = SearchPage {
             order,
@@ -389,7 +389,7 @@ impl SqliteSearch {
                 Err(error) => return Err(error),
             };
             last = row.get(5)?;
-            let found: Row = log_row(parsed(row, 6)?, row)?;
+            let found: Row = log_row(parse_column(row, 6)?, row)?;
             let hit = Hit::of(&found, query, |hash| blob_text(connection, hash));
             match hit {
                 Ok(hit) => page.hits.push(hit),
@@ -425,7 +425,7 @@ fn in_column(column: &str, words: &Words) -> Option<String> {
         .iter()
         .map(|term| {
             let star = if term.is_prefix { " *" } else { "" };
-            format!("\"{}\"{star}", parted(&term.text).replace('"', "\"\""))
+            format!("\"{}\"{star}", split_words(&term.text).replace('"', "\"\""))
         })
         .collect();
     (!terms.is_empty()).then(|| format!("{column} : ({})", terms.join(" AND ")))

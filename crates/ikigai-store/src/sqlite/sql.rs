@@ -37,8 +37,8 @@ impl SqliteStore {
             .name("ikigai-store-sql".to_owned())
             .spawn(work)
             .map_err(|error| QueryError::Refused(error.to_string()))?;
-        let told = answered.recv_timeout(limits.time.saturating_add(GRACE));
-        told.unwrap_or(Err(QueryError::TimedOut(limits.time)))
+        let answer_of_query = answered.recv_timeout(limits.time.saturating_add(GRACE));
+        answer_of_query.unwrap_or(Err(QueryError::TimedOut(limits.time)))
     }
 }
 

@@ -6,7 +6,7 @@ use ikigai_core::{AgentId, Micros, ProcessId, Row, RowRef, Seq, StoredKind};
 use rusqlite::types::{FromSqlError, Type, ValueRef};
 
 use crate::records::ProcessRecord;
-use crate::sql_common::stored;
+use crate::sql_common::to_stored;
 
 /// Reads an unsigned number.
 pub(super) fn number(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<u64> {
@@ -36,7 +36,7 @@ pub(super) fn micros(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result
 }
 
 /// Reads an id or a word.
-pub(super) fn parsed<T>(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<T>
+pub(super) fn parse_column<T>(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<T>
 where
     T: FromStr,
     T::Err: std::error::Error + Send + Sync + 'static,
@@ -59,7 +59,7 @@ where
 {
     match row.get_ref(column)? {
         ValueRef::Null => Ok(None),
-        _ => parsed(row, column).map(Some),
+        _ => parse_column(row, column).map(Some),
     }
 }
 
@@ -106,7 +106,7 @@ pub(super) fn optional_process(
     Ok(Some(ProcessRecord {
         id,
         pid: u32::try_from(pid)
-            .map_err(|_| bad(first + 1, FromSqlError::OutOfRange(stored(pid))))?,
+            .map_err(|_| bad(first + 1, FromSqlError::OutOfRange(to_stored(pid))))?,
         started: micros(row, first + 2)?,
         host: text(row, first + 3)?.unwrap_or_default(),
     }))

@@ -155,20 +155,20 @@ impl SqliteWriter {
     /// Executes a task with all that wait behind it.
     fn carry_out(&mut self, first: WriterTask, tasks: &JobReceiver<WriterTask>) {
         let mut waiting = Vec::new();
-        let mut asked = Vec::new();
+        let mut index_requests = Vec::new();
         let mut next = Some(first);
         while let Some(task) = next {
             match task {
                 WriterTask::Write(job) => waiting.push(job),
-                WriterTask::Index { begin, answer } => asked.push((begin, answer)),
+                WriterTask::Index { begin, answer } => index_requests.push((begin, answer)),
             }
-            let is_room = waiting.len() + asked.len() < BATCHES;
+            let is_room = waiting.len() + index_requests.len() < BATCHES;
             next = is_room.then(|| tasks.try_next().ok()).flatten();
         }
         while !waiting.is_empty() {
             waiting = self.write(waiting);
         }
-        for (begin, answer) in asked {
+        for (begin, answer) in index_requests {
             // A caller that went away does not care.
             let _ = answer.send(self.index(begin));
         }
@@ -376,7 +376,7 @@ impl SqliteWriter {
     ) {
         let cause = Arc::new(error);
         let outcome = if fault == InjectedFault::Unreadable {
-            Err(injected())
+            Err(injected_fault())
         } else {
             readback::read_outcome(&self.target, self.owner.id(), &applied, witness, &cause)
         };
@@ -444,14 +444,14 @@ fn run(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
 fn commit_or_fault(connection: &Connection, fault: InjectedFault) -> rusqlite::Result<()> {
     match fault {
         InjectedFault::None => run(connection, "COMMIT"),
-        InjectedFault::Lost => run(connection, "ROLLBACK").and(Err(injected())),
+        InjectedFault::Lost => run(connection, "ROLLBACK").and(Err(injected_fault())),
         InjectedFault::Stored | InjectedFault::Unreadable => {
-            run(connection, "COMMIT").and(Err(injected()))
+            run(connection, "COMMIT").and(Err(injected_fault()))
         }
     }
 }
 
-fn injected() -> rusqlite::Error {
+fn injected_fault() -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_IOERR_FSYNC), None)
 }
 

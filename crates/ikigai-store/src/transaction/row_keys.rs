@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use ikigai_core::{AgentId, RowRef, SessionId};
 
 use crate::error::CommitError;
-use crate::sql_common::stored;
+use crate::sql_common::to_stored;
 
 /// Primary keys of the agents and sessions of a transaction.
 #[derive(Debug, Default)]
@@ -32,6 +32,6 @@ impl RowKeys {
         row: Option<RowRef>,
     ) -> Result<(Option<i64>, Option<i64>), CommitError> {
         let agent = self.optional(row.map(|row| row.agent))?;
-        Ok((agent, row.map(|row| stored(row.seq.0))))
+        Ok((agent, row.map(|row| to_stored(row.seq.0))))
     }
 }

@@ -55,7 +55,7 @@ pub(crate) fn check(batch: &Batch) -> Result<HashMap<AgentId, u64>, CommitError>
     }
     let mut counts = HashMap::with_capacity(batch.heads.len());
     for row in &batch.rows {
-        let has_lease = leases.get(&row.agent).ok_or_else(|| unclaimed(row))?;
+        let has_lease = leases.get(&row.agent).ok_or_else(|| unclaimed_error(row))?;
         if !has_lease && !needs_no_lease(row) {
             return Err(bad(format!("a row of kind `{}` needs a lease", row.kind)));
         }
@@ -74,7 +74,7 @@ pub(super) fn bad(reason: impl Into<String>) -> CommitError {
     CommitError::BadBatch(reason.into())
 }
 
-fn unclaimed(row: &NewRow) -> CommitError {
+fn unclaimed_error(row: &NewRow) -> CommitError {
     bad(format!(
         "a row of agent {} whose head is not claimed",
         row.agent
@@ -185,7 +185,7 @@ impl<'b> Decider<'_, 'b> {
         for row in &batch.rows {
             let next = positions
                 .get_mut(&row.agent)
-                .ok_or_else(|| unclaimed(row))?;
+                .ok_or_else(|| unclaimed_error(row))?;
             rows.push((RowRef::new(row.agent, *next), row));
             *next = next.next();
         }

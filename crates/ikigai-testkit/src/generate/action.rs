@@ -18,7 +18,7 @@ pub struct Action {
     /// Agent of the action, counted back from the newest.
     pub agent: usize,
     /// The action itself.
-    pub deed: Deed,
+    pub kind: ActionKind,
 }
 
 /// Form of a `summary` row.
@@ -45,7 +45,7 @@ fn context_form() -> impl Strategy<Value = ContextForm> {
 
 /// Type of action with its parameters.
 #[derive(Clone, Debug)]
-pub enum Deed {
+pub enum ActionKind {
     /// A message to the agent, idle or not.
     Say { text: Text, how: Saying },
     /// A response of the model, with results of some of its calls.
@@ -216,7 +216,7 @@ const SETTINGS: [&str; 13] = [
 /// Generates actions, with more of them on the newest agent, so that histories become deep.
 pub fn action() -> BoxedStrategy<Action> {
     let agent = prop_oneof![2 => Just(0), 3 => 0..8_usize];
-    let actions = (agent, deed()).prop_map(|(agent, deed)| Action { agent, deed });
+    let actions = (agent, kind()).prop_map(|(agent, kind)| Action { agent, kind });
     actions.boxed()
 }
 
@@ -227,50 +227,50 @@ pub fn actions(most: usize) -> BoxedStrategy<Vec<Action>> {
 
 // Strategies are boxed where they join: the values of nested ones are large enough to exhaust the
 // stack of a test.
-fn deed() -> impl Strategy<Value = Deed> {
+fn kind() -> impl Strategy<Value = ActionKind> {
     let settings = || select(&SETTINGS[..]);
     let label = select(&[None, Some("a"), Some("b"), Some(""), Some("\0")][..]);
     let conversation = prop_oneof![
-        14 => (text(), saying()).prop_map(|(text, how)| Deed::Say { text, how }),
-        16 => reply().prop_map(Deed::Respond),
-        2 => piece().prop_map(Deed::GoOn),
-        4 => answer().prop_map(Deed::Answer),
-        4 => cause().prop_map(Deed::Interrupt),
+        14 => (text(), saying()).prop_map(|(text, how)| ActionKind::Say { text, how }),
+        16 => reply().prop_map(ActionKind::Respond),
+        2 => piece().prop_map(ActionKind::GoOn),
+        4 => answer().prop_map(ActionKind::Answer),
+        4 => cause().prop_map(ActionKind::Interrupt),
         3 => (text(), weighted(0.5, vec(place(), 0..3)))
-            .prop_map(|(text, omit)| Deed::Fail { text, omit }),
+            .prop_map(|(text, omit)| ActionKind::Fail { text, omit }),
     ]
     .boxed();
     let path = prop_oneof![
-        4 => label.prop_map(Deed::Mark),
-        9 => (place(), via()).prop_map(|(to, via)| Deed::Rewind { to, via }),
-        2 => (bad_target(), via()).prop_map(|(target, via)| Deed::BadRewind { target, via }),
-        2 => weighted(0.8, text()).prop_map(|system| Deed::Clear { system }),
-        2 => text().prop_map(Deed::System),
+        4 => label.prop_map(ActionKind::Mark),
+        9 => (place(), via()).prop_map(|(to, via)| ActionKind::Rewind { to, via }),
+        2 => (bad_target(), via()).prop_map(|(target, via)| ActionKind::BadRewind { target, via }),
+        2 => weighted(0.8, text()).prop_map(|system| ActionKind::Clear { system }),
+        2 => text().prop_map(ActionKind::System),
         6 => (place(), place(), maybe(text()), context_form())
-            .prop_map(|(from, to, text, form)| Deed::Summarise { from, to, text, form }),
-        2 => (0..4_usize, maybe(text())).prop_map(|(keep, text)| Deed::Compact { keep, text }),
+            .prop_map(|(from, to, text, form)| ActionKind::Summarise { from, to, text, form }),
+        2 => (0..4_usize, maybe(text())).prop_map(|(keep, text)| ActionKind::Compact { keep, text }),
         2 => (0..4_usize, any::<bool>())
-            .prop_map(|(which, names_range)| Deed::TakeBack { which, names_range }),
-        8 => forking(settings()).prop_map(Deed::Fork),
+            .prop_map(|(which, names_range)| ActionKind::TakeBack { which, names_range }),
+        8 => forking(settings()).prop_map(ActionKind::Fork),
     ]
     .boxed();
     let beside = prop_oneof![
         4 => (maybe(settings()), maybe(text()), weighted(0.2, Just(())), maybe(text())).prop_map(
-            |(set, echo, resume, output)| Deed::Command {
+            |(set, echo, resume, output)| ActionKind::Command {
                 set,
                 echo,
                 resume: resume.is_some(),
                 output
             }
         ),
-        3 => select(&["h1", "h2"][..]).prop_map(Deed::PinLater),
-        1 => (0..8_usize, any::<bool>()).prop_map(|(target, all)| Deed::Kill { target, all }),
-        2 => prop_oneof![0..100_u64, Just(u64::MAX)].prop_map(Deed::Usage),
-        6 => bad_row().prop_map(Deed::Bad),
-        2 => Just(Deed::Snapshot),
-        1 => Just(Deed::Restart),
-        1 => (1..9_usize).prop_map(Deed::LookBack),
-        1 => (0..6_usize).prop_map(Deed::Forget),
+        3 => select(&["h1", "h2"][..]).prop_map(ActionKind::PinLater),
+        1 => (0..8_usize, any::<bool>()).prop_map(|(target, all)| ActionKind::Kill { target, all }),
+        2 => prop_oneof![0..100_u64, Just(u64::MAX)].prop_map(ActionKind::Usage),
+        6 => bad_row().prop_map(ActionKind::Bad),
+        2 => Just(ActionKind::Snapshot),
+        1 => Just(ActionKind::Restart),
+        1 => (1..9_usize).prop_map(ActionKind::LookBack),
+        1 => (0..6_usize).prop_map(ActionKind::Forget),
     ]
     .boxed();
     prop_oneof![45 => conversation, 32 => path, 19 => beside]

@@ -9,7 +9,7 @@ use ikigai_core::{AgentId, Block, Event, Kind, Role, Row, RowRef, Seq};
 use ikigai_store::{Batch, Effect, Log, Snapshot};
 use serde_json::{Map, Value};
 
-use super::action::{Action, Deed, Forking, HeldRow};
+use super::action::{Action, ActionKind, Forking, HeldRow};
 use super::bad_rows::is_control;
 use super::counts::Counts;
 use super::events;
@@ -91,41 +91,41 @@ impl History {
         let newest_first = self.agents.len() - 1 - action.agent % self.agents.len();
         let (agent, _) = self.agents[newest_first];
         let mut touched = vec![agent];
-        match &action.deed {
-            Deed::Say { text, how } => {
+        match &action.kind {
+            ActionKind::Say { text, how } => {
                 let event = events::user(text.spell(), *how, agent);
                 self.append(agent, vec![event]);
             }
-            Deed::Respond(reply) => self.respond(agent, reply),
-            Deed::GoOn(piece) => self.go_on(agent, piece),
-            Deed::Answer(answer) => self.answer(agent, answer),
-            Deed::Interrupt(cause) => self.append(agent, vec![Event::interrupted(*cause)]),
-            Deed::Fail { text, omit } => {
+            ActionKind::Respond(reply) => self.respond(agent, reply),
+            ActionKind::GoOn(piece) => self.go_on(agent, piece),
+            ActionKind::Answer(answer) => self.answer(agent, answer),
+            ActionKind::Interrupt(cause) => self.append(agent, vec![Event::interrupted(*cause)]),
+            ActionKind::Fail { text, omit } => {
                 let omit = omit.as_ref().map(|places| {
                     let rows = places.iter().filter_map(|place| self.find(agent, *place));
                     rows.collect()
                 });
                 self.append(agent, vec![events::error(text.spell(), omit)]);
             }
-            Deed::Mark(label) => self.append(agent, vec![Event::mark(*label)]),
-            Deed::Rewind { to, via } => {
+            ActionKind::Mark(label) => self.append(agent, vec![Event::mark(*label)]),
+            ActionKind::Rewind { to, via } => {
                 if let (Some(target), Some(from)) = (self.find(agent, *to), self.oracle.head(agent))
                 {
                     self.append(agent, vec![Event::rewind(target, from, *via)]);
                 }
             }
-            Deed::BadRewind { target, via } => self.rewind_badly(agent, target, *via),
-            Deed::Clear { system } => {
+            ActionKind::BadRewind { target, via } => self.rewind_badly(agent, target, *via),
+            ActionKind::Clear { system } => {
                 let system = system
                     .as_ref()
                     .map(|text| Event::system(text.spell(), SystemOrigin::Clear));
                 self.append(agent, std::iter::once(Event::Clear).chain(system).collect());
             }
-            Deed::System(text) => {
+            ActionKind::System(text) => {
                 let event = Event::system(text.spell(), SystemOrigin::Typed);
                 self.append(agent, vec![event]);
             }
-            Deed::Command {
+            ActionKind::Command {
                 set,
                 echo,
                 resume,
@@ -136,7 +136,7 @@ impl History {
                 let event = events::command(set, spell(echo), *resume, spell(output));
                 self.append(agent, vec![event]);
             }
-            Deed::PinLater(hash) => {
+            ActionKind::PinLater(hash) => {
                 let pin = Pin {
                     path: Some("AGENTS.md".to_owned()),
                     hash: Some((*hash).to_owned()),
@@ -144,13 +144,13 @@ impl History {
                 };
                 self.append(agent, vec![Event::set_pins(vec![pin], true)]);
             }
-            Deed::Kill { target, all } => {
+            ActionKind::Kill { target, all } => {
                 let (target, _) = self.agents[target % self.agents.len()];
                 let others = self.agents().filter(|_| *all).collect();
                 self.append(agent, vec![events::killed(target, others)]);
             }
-            Deed::Usage(tokens) => self.append(agent, vec![events::usage(*tokens)]),
-            Deed::Summarise {
+            ActionKind::Usage(tokens) => self.append(agent, vec![events::usage(*tokens)]),
+            ActionKind::Summarise {
                 from,
                 to,
                 text,
@@ -161,19 +161,19 @@ impl History {
                     self.append(agent, vec![events::context_row(text, from, to, *form)]);
                 }
             }
-            Deed::Compact { keep, text } => self.compact(agent, *keep, text.as_ref()),
-            Deed::TakeBack { which, names_range } => {
+            ActionKind::Compact { keep, text } => self.compact(agent, *keep, text.as_ref()),
+            ActionKind::TakeBack { which, names_range } => {
                 if let Some(undone) = back(&self.summaries, *which) {
                     let event = events::take_back(undone, *names_range);
                     self.append(agent, vec![event]);
                 }
             }
-            Deed::Fork(forking) => touched.push(self.fork(agent, forking)),
-            Deed::Bad(row) => self.leave_bad_row(agent, row),
-            Deed::Snapshot => self.put_snapshot(agent),
-            Deed::Restart => self.log.restart(agent),
-            Deed::LookBack(rows) => self.log.look_back(agent, *rows),
-            Deed::Forget(keep) => self.log.forget(agent, *keep),
+            ActionKind::Fork(forking) => touched.push(self.fork(agent, forking)),
+            ActionKind::Bad(row) => self.leave_bad_row(agent, row),
+            ActionKind::Snapshot => self.put_snapshot(agent),
+            ActionKind::Restart => self.log.restart(agent),
+            ActionKind::LookBack(rows) => self.log.look_back(agent, *rows),
+            ActionKind::Forget(keep) => self.log.forget(agent, *keep),
         }
         touched
     }

@@ -9,8 +9,8 @@ mod replies;
 mod text;
 
 pub use action::{
-    Action, ContextForm, Deed, Forking, GeneratedReply, HeldRow, LateResult, ReplyBlock, Saying,
-    action, actions,
+    Action, ActionKind, ContextForm, Forking, GeneratedReply, HeldRow, LateResult, ReplyBlock,
+    Saying, action, actions,
 };
 pub use bad_rows::{BadRow, BadTarget, OddData, OlderShape};
 pub use counts::Counts;

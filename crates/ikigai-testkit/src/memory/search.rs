@@ -1,6 +1,6 @@
 //! Search in the memory store, by a scan of all rows.
 
-use ikigai_core::find::{Searched, searched, tokens};
+use ikigai_core::find::{Searched, searchable_text, tokens};
 use ikigai_core::{Row, RowRef};
 use ikigai_store::search::{MOST_HITS, MOST_RANKED, blob_text};
 use ikigai_store::{Hit, SearchCursor, SearchPage, SearchQuery, SortOrder};
@@ -69,7 +69,7 @@ fn fits(log: &MemoryLog, query: &SearchQuery, row: &Row) -> bool {
         && after
         && is_in_directory(log, query, row)
         && query.model.as_ref().is_none_or(|model| {
-            let named = searched(row).model;
+            let named = searchable_text(row).model;
             named.is_some_and(|named| model.are_in(&named))
         })
         && query.words.are_in(&whole_text(log, row))
@@ -91,7 +91,7 @@ fn is_in_directory(log: &MemoryLog, query: &SearchQuery, row: &Row) -> bool {
 }
 
 fn whole_text(log: &MemoryLog, row: &Row) -> String {
-    let Searched { mut text, blob, .. } = searched(row);
+    let Searched { mut text, blob, .. } = searchable_text(row);
     if let Some(blob) = blob.and_then(|hash| blob_of(log, &hash)) {
         text.push('\n');
         text.push_str(&blob);

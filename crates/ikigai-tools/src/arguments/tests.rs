@@ -2,7 +2,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Aliases, ToolArguments, convert_timeout, read, schema_of, shown};
+use super::{Aliases, ToolArguments, convert_timeout, display_text, read, schema_of};
 
 #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -216,7 +216,7 @@ fn a_call_is_shown_exactly_and_whole() {
     let long = json!({"a": "x".repeat(500)}).to_string();
 
     for (text, expected) in table {
-        assert_eq!(shown(text), expected);
+        assert_eq!(display_text(text), expected);
     }
-    assert_eq!(shown(&long), format!("a=\"{}\"", "x".repeat(500)));
+    assert_eq!(display_text(&long), format!("a=\"{}\"", "x".repeat(500)));
 }

@@ -131,7 +131,7 @@ fn command_line(words: &[Value]) -> Result<String, String> {
     Ok(match words.as_slice() {
         [shell, "-c" | "-lc" | "-cl" | "-ic", line] if is_shell(shell) => (*line).to_owned(),
         words => {
-            let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+            let words: Vec<String> = words.iter().map(|word| quote(word)).collect();
             words.join(" ")
         }
     })
@@ -143,7 +143,7 @@ fn is_shell(program: &str) -> bool {
 }
 
 /// Quotes a word for the shell, if it needs quotes.
-fn quoted(word: &str) -> String {
+fn quote(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_@%+:,./-".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
@@ -292,7 +292,7 @@ async fn carry_out(
     }
     let mut remarks = Vec::new();
     context.set_temporary(&mut variables);
-    let read_files = context.given.read_files;
+    let read_files = context.inputs.read_files;
     let watched = if is_reading || read_files.is_empty() {
         None
     } else {

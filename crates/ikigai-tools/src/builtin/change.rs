@@ -67,11 +67,13 @@ pub(super) fn prepare(
 ) -> Result<Prepared, BadArguments> {
     let located = paths::locate(place, file_path)?;
     let path = located.path.clone();
-    let name = paths::shown(place, &path);
+    let name = paths::display_path(place, &path);
     Ok(Prepared {
         class: EffectClass::Write,
         touches: Touches::writing([path.clone()]),
-        shown: crate::arguments::shown(&serde_json::json!({ "file_path": &name }).to_string()),
+        shown: crate::arguments::display_text(
+            &serde_json::json!({ "file_path": &name }).to_string(),
+        ),
         pattern: directory_pattern(place, &path),
         subject: name,
         preview: Some(preview(
@@ -91,20 +93,20 @@ pub(super) fn prepare(
 
 /// Makes a preview: the whole diff, or the output of a change that will fail.
 fn preview(place: Place, located: Located, extent: Extent, change: EditFn) -> crate::Preview {
-    Arc::new(move |given| {
+    Arc::new(move |inputs| {
         let Located { path, real } = &located;
-        let name = paths::shown(&place, path);
+        let name = paths::display_path(&place, path);
         if let Err(reason) = paths::check(&place, &located) {
             return Err(Box::new(Output::failed(reason)));
         }
         let old = files::find(real);
         let old = old.map_err(|error| Output::failed(format!("`{name}` {error}")))?;
-        if let Some(output) = stale(&name, path, &old, given.file.as_deref()) {
+        if let Some(output) = stale(&name, path, &old, inputs.file.as_deref()) {
             return Err(Box::new(output));
         }
-        let new = change(&old).map_err(|refusal| refused(&name, real, refusal))?;
+        let new = change(&old).map_err(|refusal| refusal_output(&name, real, refusal))?;
         let new = new.bytes;
-        if extent == Extent::Whole && is_unread(&old, &new, given.file.as_deref()) {
+        if extent == Extent::Whole && is_unread(&old, &new, inputs.file.as_deref()) {
             return Err(Box::new(unread(&name)));
         }
         Ok(match &old {
@@ -121,7 +123,7 @@ fn preview(place: Place, located: Located, extent: Extent, change: EditFn) -> cr
 fn run(context: &CallContext, located: &Located, extent: Extent, change: &EditFn) -> Output {
     let place = &context.place;
     let Located { path, real } = located;
-    let name = paths::shown(place, path);
+    let name = paths::display_path(place, path);
     if let Err(reason) = paths::check(place, located) {
         return Output::failed(reason);
     }
@@ -129,18 +131,18 @@ fn run(context: &CallContext, located: &Located, extent: Extent, change: &EditFn
         Ok(old) => old,
         Err(error) => return Output::failed(format!("`{name}` {error}")),
     };
-    if let Some(output) = stale(&name, path, &old, context.given.file.as_deref()) {
+    if let Some(output) = stale(&name, path, &old, context.inputs.file.as_deref()) {
         return output;
     }
     let new = match change(&old) {
         Ok(new) => new,
-        Err(refusal) => return refused(&name, real, refusal),
+        Err(refusal) => return refusal_output(&name, real, refusal),
     };
     let NewContent {
         bytes: new,
         is_exact,
     } = new;
-    if extent == Extent::Whole && is_unread(&old, &new, context.given.file.as_deref()) {
+    if extent == Extent::Whole && is_unread(&old, &new, context.inputs.file.as_deref()) {
         return unread(&name);
     }
     if context.stop.is_cancelled() {
@@ -156,7 +158,7 @@ fn run(context: &CallContext, located: &Located, extent: Extent, change: &EditFn
     }
     let diff = difference(&old, &new);
     let mut output = if let Some(diff) = &diff {
-        described(&name, &old, &new, diff, (extent, is_exact))
+        describe(&name, &old, &new, diff, (extent, is_exact))
     } else {
         let text = format!("`{name}` is replaced by {}\n", count(&new));
         Output::done(text, format!("{name}: replaced"))
@@ -222,7 +224,7 @@ fn seen_now(located: &Located) -> Option<Stale> {
     })
 }
 
-fn refused(name: &str, real: &Path, refusal: ChangeRefusal) -> Output {
+fn refusal_output(name: &str, real: &Path, refusal: ChangeRefusal) -> Output {
     match refusal {
         ChangeRefusal::Missing => files::missing(name, real),
         ChangeRefusal::Because(reason) => Output::failed(format!("`{name}` {reason}")),
@@ -230,7 +232,7 @@ fn refused(name: &str, real: &Path, refusal: ChangeRefusal) -> Output {
 }
 
 /// Describes a write; shows the diff only if the content differs from the texts in the call.
-fn described(
+fn describe(
     name: &str,
     old: &FileSnapshot,
     new: &[u8],

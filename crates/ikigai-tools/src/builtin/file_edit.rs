@@ -237,8 +237,8 @@ impl Edit {
                 new: self.new.replace("\r\n", "\n"),
                 all: self.all,
             };
-            let edited = edit.of_text(&replaced(bytes, "\r\n", "\n"))?;
-            return Ok(NewContent::exact(replaced(&edited, "\n", "\r\n")));
+            let edited = edit.of_text(&replace_text(bytes, "\r\n", "\n"))?;
+            return Ok(NewContent::exact(replace_text(&edited, "\n", "\r\n")));
         }
         if self.old.contains('\n') && places(bytes, &self.old).is_empty() {
             let crlf = |text: &str| text.replace("\r\n", "\n").replace('\n', "\r\n");
@@ -261,8 +261,8 @@ impl Edit {
         let places = places(text, &self.old);
         match places.len() {
             0 => Err(text_suggestion::advice(text, self.old.as_bytes())),
-            1 => Ok(replaced(text, &self.old, &self.new)),
-            _ if self.all => Ok(replaced(text, &self.old, &self.new)),
+            1 => Ok(replace_text(text, &self.old, &self.new)),
+            _ if self.all => Ok(replace_text(text, &self.old, &self.new)),
             _ => Err(ambiguous(text, &places)),
         }
     }
@@ -306,7 +306,7 @@ fn places(text: &[u8], wanted: &str) -> Vec<usize> {
 }
 
 /// Replaces `old` by `new` in any bytes; a match never includes invalid UTF-8.
-fn replaced(text: &[u8], old: &str, new: &str) -> Vec<u8> {
+fn replace_text(text: &[u8], old: &str, new: &str) -> Vec<u8> {
     let mut result = Vec::with_capacity(text.len());
     for chunk in text.utf8_chunks() {
         result.extend_from_slice(chunk.valid().replace(old, new).as_bytes());

@@ -139,7 +139,7 @@ impl Tool for FileRead {
             class: EffectClass::Read,
             touches: Touches::reading([path.clone()]),
             shown,
-            subject: paths::shown(place, path),
+            subject: paths::display_path(place, path),
             pattern: directory_pattern(place, path),
             preview: None,
             deadline: DEADLINE,
@@ -210,7 +210,7 @@ fn blob(hash: &str, page: LineRange, shown: String) -> Result<Prepared, BadArgum
         needs: vec![Need::Blob(hash)],
         unconfined: None,
         run: Run::Blocking(Box::new(move |context| {
-            let Some(bytes) = &context.given.blob else {
+            let Some(bytes) = &context.inputs.blob else {
                 return Output::failed(format!("there is no stored output `{name}`"));
             };
             let mut reader = BufReader::new(Cursor::new(bytes));
@@ -229,7 +229,7 @@ fn blob(hash: &str, page: LineRange, shown: String) -> Result<Prepared, BadArgum
 
 fn read_file(context: &CallContext, located: &Located, page: &LineRange) -> Output {
     let Located { path, real } = located;
-    let name = paths::shown(&context.place, path);
+    let name = paths::display_path(&context.place, path);
     if let Err(reason) = paths::check(&context.place, located) {
         return Output::failed(reason);
     }

@@ -86,7 +86,7 @@ impl Tool for Glob {
             .build()
             .map_err(|error| BadArguments(format!("the pattern is not understood: {error}")))?
             .compile_matcher();
-        let subject = paths::shown(place, &base.path);
+        let subject = paths::display_path(place, &base.path);
         Ok(Prepared {
             class: EffectClass::Read,
             touches: Touches::reading([base.path.clone()]),
@@ -119,7 +119,7 @@ fn literal_start(pattern: &str) -> (&str, &str) {
 
 fn find(context: &CallContext, base: &Located, matcher: &GlobMatcher) -> Output {
     let place = &context.place;
-    let name = paths::shown(place, &base.path);
+    let name = paths::display_path(place, &base.path);
     if let Err(reason) = paths::check(place, base) {
         return Output::failed(reason);
     }
@@ -160,7 +160,7 @@ fn answer(place: &Place, found: &[(SystemTime, PathBuf)], directories: &[PathBuf
     let count = counted(found.len(), "file");
     let mut body = String::new();
     for (_, path) in found.iter().take(MOST_SHOWN) {
-        body.push_str(&visible(paths::shown(place, path).as_bytes()));
+        body.push_str(&visible(paths::display_path(place, path).as_bytes()));
         body.push('\n');
     }
     if found.len() > MOST_SHOWN {
@@ -177,7 +177,7 @@ fn answer(place: &Place, found: &[(SystemTime, PathBuf)], directories: &[PathBuf
     if found.is_empty() {
         body.push_str("no files; those that ignore files name are left out\n");
         if let Some(first) = directories.first() {
-            let name = paths::shown(place, first);
+            let name = paths::display_path(place, first);
             let _ = writeln!(
                 body,
                 "[it matches {} directories; `{name}/**` finds what is in the first]",

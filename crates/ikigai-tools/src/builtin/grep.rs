@@ -170,7 +170,7 @@ impl Tool for Grep {
             return Ok(prepared.with_remark(call.remark));
         }
         let base = paths::locate(place, path)?;
-        let subject = paths::shown(place, &base.path);
+        let subject = paths::display_path(place, &base.path);
         Ok(Prepared {
             class: EffectClass::Read,
             touches: Touches::reading([base.path.clone()]),
@@ -209,7 +209,7 @@ fn search_stored(search: GrepSearch, need: Need, name: String, shown: String) ->
         deadline: DEADLINE,
         needs: vec![need],
         unconfined: None,
-        run: Run::Blocking(Box::new(move |context| match &context.given.blob {
+        run: Run::Blocking(Box::new(move |context| match &context.inputs.blob {
             Some(bytes) => search.run_stored(bytes, &name),
             None => Output::failed(format!("there is no stored output `{name}`")),
         })),
@@ -276,7 +276,10 @@ impl GrepSearch {
         if open_directory(&base.real, MissingDirectories::Fail).is_err()
             && let Err(error) = files::open(&base.real)
         {
-            return Output::failed(format!("`{}` {error}", paths::shown(place, &base.path)));
+            return Output::failed(format!(
+                "`{}` {error}",
+                paths::display_path(place, &base.path)
+            ));
         }
         let mut searcher = self.searcher(BinaryDetection::quit(0));
         let mut tally = MatchCounts::default();
@@ -285,7 +288,7 @@ impl GrepSearch {
             if context.stop.is_cancelled() {
                 break;
             }
-            let name = paths::shown(place, &found.path);
+            let name = paths::display_path(place, &found.path);
             if !found.kind.is_file() || !self.wants(&found.inside, &name) {
                 continue;
             }

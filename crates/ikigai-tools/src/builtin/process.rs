@@ -214,7 +214,7 @@ impl Tool for ProcessTool {
 }
 
 async fn carry_out(order: ProcessOrder, context: CallContext) -> Output {
-    let mut known = context.given.processes;
+    let mut known = context.inputs.processes;
     if matches!(order, ProcessOrder::List) {
         return list(&known).await;
     }

@@ -30,7 +30,7 @@ pub(super) fn advice(text: &[u8], wanted: &[u8]) -> String {
     if !same.is_empty() {
         let (first, count) = (same[0], words_of(wanted).len());
         let at = list(&same);
-        let shown = numbered(&lines, first, count);
+        let shown = number_lines(&lines, first, count);
         return format!(
             "does not hold `old_string` exactly; but for white space it is at line {at}:\n{shown}"
         );
@@ -41,7 +41,7 @@ pub(super) fn advice(text: &[u8], wanted: &[u8]) -> String {
     }
     let shown: String = close
         .iter()
-        .map(|line| numbered(&lines, *line, 1))
+        .map(|line| number_lines(&lines, *line, 1))
         .collect();
     format!("does not hold `old_string`; the lines most like it are:\n{shown}")
 }
@@ -159,7 +159,7 @@ fn likeness(one: &[[u8; 2]], other: &[[u8; 2]]) -> usize {
     200 * common / (one.len() + other.len())
 }
 
-fn numbered(lines: &[&[u8]], first: usize, count: usize) -> String {
+fn number_lines(lines: &[&[u8]], first: usize, count: usize) -> String {
     let mut text = String::new();
     let here = lines.iter().enumerate().skip(first);
     for (at, line) in here.take(count.min(MOST_SHOWN_LINES)) {

@@ -209,7 +209,7 @@ impl TodoChange {
 }
 
 fn run(context: &CallContext, change: TodoChange) -> Output {
-    let mut items = TodoList::read(context.given.list.as_deref().unwrap_or_default());
+    let mut items = TodoList::read(context.inputs.list.as_deref().unwrap_or_default());
     let changed = match change {
         TodoChange::Show => Ok(()),
         TodoChange::Replace(new) => items.replace(&new),

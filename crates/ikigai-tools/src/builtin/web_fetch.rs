@@ -200,7 +200,7 @@ async fn fetch(
     headers.insert(ACCEPT, HeaderValue::from_static(wanted));
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     let WebResponse { url, mut response } = client.get(url, &headers).await?;
-    if let Hop::Elsewhere(next) = client::hop(&url, &response) {
+    if let Hop::OtherHost(next) = client::hop(&url, &response) {
         return Ok(Output::failed(format!(
             "{url} leads to {next}, which is another host and was not asked. If that is what you want, call `web_fetch` with it."
         )));

@@ -125,7 +125,7 @@ impl Tool for WebSearch {
             )));
         }
         let service = Arc::clone(&self.service);
-        let wish = Wish {
+        let arguments = SearchArguments {
             query: query.clone(),
             count,
             allowed: domains(&arguments.allowed_domains),
@@ -143,7 +143,7 @@ impl Tool for WebSearch {
             needs: Vec::new(),
             unconfined: None,
             run: Run::Async(Box::new(move |context| {
-                Box::pin(async move { carry_out(&service, &wish, &context).await })
+                Box::pin(async move { carry_out(&service, &arguments, &context).await })
             })),
         }
         .with_remark(call.remark))
@@ -151,7 +151,7 @@ impl Tool for WebSearch {
 }
 
 /// Query of a call, with its filters.
-struct Wish {
+struct SearchArguments {
     query: String,
     count: usize,
     allowed: Vec<String>,
@@ -178,13 +178,17 @@ struct SearchHit {
     description: Option<String>,
 }
 
-async fn carry_out(service: &Service, wish: &Wish, context: &CallContext) -> Output {
-    let answered = tokio::time::timeout(DEADLINE, service.ask(wish));
+async fn carry_out(
+    service: &Service,
+    arguments: &SearchArguments,
+    context: &CallContext,
+) -> Output {
+    let answered = tokio::time::timeout(DEADLINE, service.ask(arguments));
     tokio::select! {
         biased;
         () = context.stop.cancelled() => Output::stopped(),
         answered = answered => match answered {
-            Ok(Ok(found)) => result(wish, &found),
+            Ok(Ok(found)) => result(arguments, &found),
             Ok(Err(reason)) => Output::failed(format!("the search failed: {reason}")),
             Err(_) => Output::failed(format!("the search failed: {}", FetchError::Silent)),
         },
@@ -192,14 +196,18 @@ async fn carry_out(service: &Service, wish: &Wish, context: &CallContext) -> Out
 }
 
 impl Service {
-    async fn ask(&self, wish: &Wish) -> Result<Vec<SearchHit>, String> {
+    async fn ask(&self, arguments: &SearchArguments) -> Result<Vec<SearchHit>, String> {
         let mut url = Url::parse(&self.base_url)
             .map_err(|error| format!("its address in the configuration is wrong: {error}"))?;
         // The filter may drop results, so ask for the maximum.
-        let is_filtered = !wish.allowed.is_empty() || !wish.blocked.is_empty();
-        let count = if is_filtered { MOST_COUNT } else { wish.count };
+        let is_filtered = !arguments.allowed.is_empty() || !arguments.blocked.is_empty();
+        let count = if is_filtered {
+            MOST_COUNT
+        } else {
+            arguments.count
+        };
         url.query_pairs_mut()
-            .append_pair("q", &wish.filtered_query())
+            .append_pair("q", &arguments.filtered_query())
             .append_pair("count", &count.to_string());
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
@@ -235,7 +243,7 @@ fn remedy(status: StatusCode) -> String {
     format!("{advice} (status {})", status.as_u16())
 }
 
-impl Wish {
+impl SearchArguments {
     /// Adds the domains to the query in Brave's syntax, so that fewer results are dropped.
     fn filtered_query(&self) -> String {
         let mut query = self.query.clone();
@@ -278,8 +286,11 @@ fn domains(written: &[String]) -> Vec<String> {
     plain.filter(|domain| !domain.is_empty()).collect()
 }
 
-fn result(wish: &Wish, found: &[SearchHit]) -> Output {
-    let wanted = found.iter().filter(|one| wish.wants(one)).take(wish.count);
+fn result(arguments: &SearchArguments, found: &[SearchHit]) -> Output {
+    let wanted = found
+        .iter()
+        .filter(|one| arguments.wants(one))
+        .take(arguments.count);
     let mut text = String::new();
     let mut count = 0;
     for one in wanted {
@@ -293,7 +304,10 @@ fn result(wish: &Wish, found: &[SearchHit]) -> Output {
         }
     }
     if count == 0 {
-        return Output::done(format!("nothing was found for `{}`", wish.query), "nothing");
+        return Output::done(
+            format!("nothing was found for `{}`", arguments.query),
+            "nothing",
+        );
     }
     let shown = counted(count, "result");
     Output::done(text, shown)

@@ -39,7 +39,7 @@ pub(super) fn read(ended: Ended, deadline: Duration) -> Output {
                         remarks.push(complaint);
                     }
                     Answered {
-                        text: told(&ended.output),
+                        text: text_of(&ended.output),
                         is_meant: false,
                         success: false,
                         ending: CallEnding::Ran,
@@ -57,7 +57,7 @@ pub(super) fn read(ended: Ended, deadline: Duration) -> Output {
         }
     };
     if !answered.success && !ended.errors.is_empty() {
-        remarks.insert(0, told(&ended.errors));
+        remarks.insert(0, text_of(&ended.errors));
     }
     remarks.extend(describe_left_behind(ended.left_behind));
     remarks.extend(ended.warning);
@@ -75,7 +75,7 @@ struct Answered {
 impl Answered {
     fn stopped(output: &[u8]) -> Self {
         Self {
-            text: told(output),
+            text: text_of(output),
             is_meant: false,
             success: false,
             ending: CallEnding::Stopped,
@@ -138,7 +138,7 @@ fn as_text(value: Value) -> String {
 }
 
 /// Returns the end of the output as text; errors are usually there.
-fn told(bytes: &[u8]) -> String {
+fn text_of(bytes: &[u8]) -> String {
     let from = bytes.len().saturating_sub(MOST_TOLD_BYTES);
     clean(bytes.get(from..).unwrap_or_default())
 }

@@ -257,19 +257,19 @@ async fn ask_all(
     search: &ToolSearch,
 ) -> Vec<(PathBuf, Identity, ProbeOutcome)> {
     let mut waiting = unknown.into_iter();
-    let mut asked = JoinSet::new();
+    let mut queries = JoinSet::new();
     let mut outcomes = Vec::new();
     loop {
-        while asked.len() < MOST_ASKED
+        while queries.len() < MOST_ASKED
             && let Some((path, name, identity)) = waiting.next()
         {
             let search = search.clone();
-            asked.spawn(async move {
+            queries.spawn(async move {
                 let outcome = ask(&path, &name, search).await;
                 (path, identity, outcome)
             });
         }
-        match asked.join_next().await {
+        match queries.join_next().await {
             Some(Ok(outcome)) => outcomes.push(outcome),
             Some(Err(_)) => {}
             None => return outcomes,

@@ -67,7 +67,7 @@ impl Tool for External {
         Ok(Prepared {
             class: EffectClass::Execute,
             touches: Touches::everything(),
-            shown: arguments::shown(text),
+            shown: arguments::display_text(text),
             subject: input.clone(),
             // A rule for a tool covers all its calls: arguments say little about its effects.
             pattern: "*".to_owned(),

@@ -30,7 +30,7 @@ pub(crate) fn replace(real: &Path, bytes: &[u8], seen: Option<Stamp>) -> Result<
             FileError::Changed
         }
         FileError::Io { source, .. } => FileError::Io {
-            deed: "written, because its directory cannot be made",
+            failure: "written, because its directory cannot be made",
             source,
         },
         other => other,
@@ -59,7 +59,7 @@ fn cannot_write(source: io::Error) -> FileError {
     match FileError::of("written")(source) {
         // The file need not exist, so something else is missing.
         FileError::Missing => FileError::Io {
-            deed: "written",
+            failure: "written",
             source: Errno::NOENT.into(),
         },
         other => other,

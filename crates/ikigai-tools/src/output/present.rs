@@ -66,15 +66,15 @@ pub fn present_within(
         bytes: limit.bytes.clamp(LEAST_SENT_BYTES, MOST_KEPT_BYTES),
         tokens: limit.tokens.max(LEAST_SENT_TOKENS),
     };
-    let mut exact = kept(blank(body));
+    let mut exact = keep_bounds(blank(body));
     let mut text = clean(&exact);
     let blanked = blank(text.as_bytes());
     if *blanked != *text.as_bytes() {
-        exact = kept(Cow::Owned(blanked.into_owned()));
+        exact = keep_bounds(Cow::Owned(blanked.into_owned()));
         text = String::from_utf8_lossy(&exact).into_owned();
     }
     if limit.is_exceeded_by(&text) {
-        let text = shortened(&text, &sha256_hex(&exact), limit);
+        let text = shorten(&text, &sha256_hex(&exact), limit);
         return Presented {
             text,
             blob: Some(exact.into_owned()),
@@ -85,7 +85,7 @@ pub fn present_within(
 }
 
 /// Limits bytes to [`MOST_KEPT_BYTES`], because blanks can be longer than secrets.
-fn kept(bytes: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
+fn keep_bounds(bytes: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     if bytes.len() <= MOST_KEPT_BYTES {
         return bytes;
     }
@@ -95,7 +95,7 @@ fn kept(bytes: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
 }
 
 /// Returns head and tail, and between them a line about reading the rest.
-fn shortened(text: &str, hash: &str, limit: OutputLimit) -> String {
+fn shorten(text: &str, hash: &str, limit: OutputLimit) -> String {
     let half = (limit.bytes - NOTE_BYTES) / 2;
     let half_tokens = (limit.tokens - NOTE_TOKENS) / 2;
     let head = prefix_within(text, half_tokens);

@@ -8,7 +8,7 @@ use std::path::{Component, Path};
 use reqwest::Url;
 
 use crate::Place;
-use crate::paths::shown;
+use crate::paths::display_path;
 use crate::protected_paths::is_guarded_name;
 
 /// Names that a `*` in a path pattern can match.
@@ -44,10 +44,10 @@ pub fn literal(text: &str) -> String {
 /// It covers the file's directory and everything below, or the file alone if it is directly in the
 /// working directory or in the root.
 pub(crate) fn directory_pattern(place: &Place, path: &Path) -> String {
-    let alone = || literal(&shown(place, path));
+    let alone = || literal(&display_path(place, path));
     match path.parent() {
         Some(parent) if parent == place.workdir || parent.parent().is_none() => alone(),
-        Some(parent) => format!("{}/**", literal(&shown(place, parent))),
+        Some(parent) => format!("{}/**", literal(&display_path(place, parent))),
         None => alone(),
     }
 }

@@ -5,7 +5,7 @@
 use super::patterns::literal;
 use super::read_only_lines::{is_reading, reads_with_any_option};
 use super::shell::{self, Word};
-use super::wrappers::{is_harmless_set, unwrapped};
+use super::wrappers::{is_harmless_set, unwrap_command};
 
 /// Programs for which only the exact line is proposed: they delete, grant, fetch or run anything.
 const EXACT: &[&str] = &[
@@ -139,7 +139,8 @@ pub fn pattern_for(line: &str) -> String {
         (None, _, [only]) => only,
         _ => return exact(),
     };
-    beginning(unwrapped(one)).map_or_else(exact, |beginning| format!("{} *", literal(&beginning)))
+    beginning(unwrap_command(one))
+        .map_or_else(exact, |beginning| format!("{} *", literal(&beginning)))
 }
 
 /// Returns the command and subcommand, if any words may follow them.

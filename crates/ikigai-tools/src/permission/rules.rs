@@ -10,7 +10,7 @@ use super::patterns::{
 };
 use super::read_only_lines::{is_inert, is_reading_line};
 use super::shell::{self, Word};
-use super::wrappers::{Directories, is_harmless_set, unwrapped};
+use super::wrappers::{Directories, is_harmless_set, unwrap_command};
 use super::{Sandbox, rule_tool};
 use crate::paths::follow;
 use crate::tool_names::current_name;
@@ -281,8 +281,9 @@ pub(super) fn allow_line(patterns: &[&str], line: &str, sandbox: Sandbox, place:
     let Some(commands) = shell::commands(line) else {
         return false;
     };
-    let is_ruled =
-        |command: &[Word]| has_rule(patterns, command) || has_rule(patterns, unwrapped(command));
+    let is_ruled = |command: &[Word]| {
+        has_rule(patterns, command) || has_rule(patterns, unwrap_command(command))
+    };
     let mut directories = Directories::new(place);
     commands.iter().any(|command| is_ruled(command))
         && commands.iter().all(|command| {
@@ -295,7 +296,7 @@ pub(super) fn allow_line(patterns: &[&str], line: &str, sandbox: Sandbox, place:
 }
 
 fn has_rule(patterns: &[&str], command: &[Word]) -> bool {
-    let command = shell::spelled(command);
+    let command = shell::spell_command(command);
     patterns
         .iter()
         .any(|pattern| matches_command(pattern, &command))
@@ -309,7 +310,9 @@ pub(super) fn refuses_line(pattern: &str, line: &str) -> bool {
     // The shell joins lines at a backslash before any other rule.
     let line = line.replace("\\\n", "");
     let understood = shell::commands(&line).unwrap_or_default();
-    let spelled = understood.iter().map(|command| shell::spelled(command));
+    let spelled = understood
+        .iter()
+        .map(|command| shell::spell_command(command));
     let is_quote = |c: char| matches!(c, '\'' | '"' | '\\');
     let unquoted = line.replace(is_quote, "");
     // `{rm,-rf,x}` becomes the words in the braces.

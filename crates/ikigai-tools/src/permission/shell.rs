@@ -55,14 +55,14 @@ pub(super) fn commands(line: &str) -> Option<Vec<ShellCommand>> {
 }
 
 /// Returns a command as rules see it: plainest spelling, single spaces.
-pub(super) fn spelled(command: &[Word]) -> String {
-    let words: Vec<_> = command.iter().map(Word::spelled).collect();
+pub(super) fn spell_command(command: &[Word]) -> String {
+    let words: Vec<_> = command.iter().map(Word::spell).collect();
     words.join(" ")
 }
 
 impl Word {
     /// Returns the word, quoted only if its meaning would change without quotes.
-    fn spelled(&self) -> String {
+    fn spell(&self) -> String {
         let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,@%+".contains(c);
         if !self.is_quoted || (!self.text.is_empty() && self.text.chars().all(is_plain)) {
             return self.text.clone();
@@ -108,13 +108,13 @@ impl Reader {
             ' ' | '\t' => self.end_word(),
             '\'' => {
                 let (inside, after) = after.split_once('\'')?;
-                self.quoted().push_str(inside);
+                self.quoted_part().push_str(inside);
                 return Some(after);
             }
             '"' => return self.take_double_quoted(after),
             '\\' => {
                 let escaped = after.chars().next()?;
-                self.quoted().push(escaped);
+                self.quoted_part().push(escaped);
                 return Some(&after[escaped.len_utf8()..]);
             }
             '>' | '<' => {
@@ -150,7 +150,7 @@ impl Reader {
     }
 
     fn take_double_quoted<'a>(&mut self, inside: &'a str) -> Option<&'a str> {
-        let text = self.quoted();
+        let text = self.quoted_part();
         let mut characters = inside.char_indices().peekable();
         while let Some((at, c)) = characters.next() {
             let next = characters.peek().map(|&(_, next)| next);
@@ -169,7 +169,7 @@ impl Reader {
         None
     }
 
-    fn quoted(&mut self) -> &mut String {
+    fn quoted_part(&mut self) -> &mut String {
         let word = self.word.get_or_insert_default();
         word.is_quoted = true;
         &mut word.text

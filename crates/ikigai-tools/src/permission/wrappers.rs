@@ -49,7 +49,7 @@ const SET_NAMES: &[&str] = &["errexit", "nounset", "pipefail", "xtrace"];
 const MOST_DIRECTORIES: usize = 8;
 
 /// Returns the command behind harmless words, or the command itself.
-pub(super) fn unwrapped(command: &[Word]) -> &[Word] {
+pub(super) fn unwrap_command(command: &[Word]) -> &[Word] {
     let mut inner = command;
     while let Some(next) = unwrap_once(inner) {
         inner = next;

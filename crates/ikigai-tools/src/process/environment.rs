@@ -112,7 +112,7 @@ impl ChildEnvironment {
         all: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Vec<(OsString, OsString)> {
         all.into_iter()
-            .filter(|(name, value)| self.passes(name, value))
+            .filter(|(name, value)| self.is_allowed(name, value))
             .chain(
                 SET.iter()
                     .map(|(name, value)| (OsString::from(name), OsString::from(value))),
@@ -120,7 +120,7 @@ impl ChildEnvironment {
             .collect()
     }
 
-    fn passes(&self, name: &OsStr, value: &OsStr) -> bool {
+    fn is_allowed(&self, name: &OsStr, value: &OsStr) -> bool {
         let name = name.to_string_lossy();
         if self.withheld.iter().any(|withheld| *withheld == name)
             || name.starts_with("IKIGAI_")

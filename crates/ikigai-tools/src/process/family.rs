@@ -214,18 +214,18 @@ fn end_living(mark: &Mark, main: Option<i32>, grace: Duration) -> BTreeMap<i32, 
         living
     };
 
-    let mut asked = BTreeSet::new();
+    let mut stopped = BTreeSet::new();
     let until = Instant::now() + grace;
     loop {
         let living = look();
         if living.is_empty() || Instant::now() >= until {
             break;
         }
-        if asked.is_empty() {
+        if stopped.is_empty() {
             signal_group(main, Signal::TERM);
         }
         for process in &living {
-            if asked.insert((process.pid, process.started)) {
+            if stopped.insert((process.pid, process.started)) {
                 signal(process, Signal::TERM);
                 // A stopped process handles the signal only after it continues.
                 signal(process, Signal::CONT);

@@ -377,7 +377,7 @@ impl Running {
             output: receiver(output)?,
             errors,
         };
-        let listener = jail.as_mut().map(Jail::supervised).transpose()?;
+        let listener = jail.as_mut().map(Jail::supervise).transpose()?;
         let child = spawn::spawn(&mut command, &mark, jail)?;
         let listener = listener.and_then(ListenerReceiver::receive);
         let has_namespaces = listener.as_ref().is_some_and(Listener::has_mounts);

@@ -134,7 +134,7 @@ impl OutputPump for Streams {
                     NewestLine::Output => &self.output,
                     NewestLine::Errors => &self.errors,
                 };
-                self.ticker.tell(|| newest.kept.newest_line());
+                self.ticker.report(|| newest.kept.newest_line());
                 self.show_unseen();
             }
         }

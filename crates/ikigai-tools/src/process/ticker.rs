@@ -11,7 +11,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Reports the newest line of an output.
 pub(crate) struct Ticker {
     progress: Arc<dyn Fn(&str) + Send + Sync>,
-    told: Option<Instant>,
+    reported: Option<Instant>,
     last: String,
     is_waiting: bool,
 }
@@ -21,7 +21,7 @@ impl Ticker {
     pub(crate) fn new(progress: Arc<dyn Fn(&str) + Send + Sync>) -> Self {
         Self {
             progress,
-            told: None,
+            reported: None,
             last: String::new(),
             is_waiting: false,
         }
@@ -32,26 +32,28 @@ impl Ticker {
     /// Returns true if it was time for a report.
     pub(crate) fn see(&mut self, newest_line: impl FnOnce() -> String) -> bool {
         self.is_waiting = true;
-        let is_time = self.told.is_none_or(|told| told.elapsed() >= PAUSE);
+        let is_time = self
+            .reported
+            .is_none_or(|reported| reported.elapsed() >= PAUSE);
         if is_time {
-            self.tell(newest_line);
+            self.report(newest_line);
         }
         is_time
     }
 
     /// Waits until the next report is due; for ever if there is no new output.
     pub(crate) async fn due(&self) {
-        match (self.is_waiting, self.told) {
-            (true, Some(told)) => tokio::time::sleep_until(told + PAUSE).await,
+        match (self.is_waiting, self.reported) {
+            (true, Some(reported)) => tokio::time::sleep_until(reported + PAUSE).await,
             (true, None) => {}
             (false, _) => std::future::pending().await,
         }
     }
 
     /// Reports the newest line, unless it was reported last.
-    pub(crate) fn tell(&mut self, newest_line: impl FnOnce() -> String) {
+    pub(crate) fn report(&mut self, newest_line: impl FnOnce() -> String) {
         self.is_waiting = false;
-        self.told = Some(Instant::now());
+        self.reported = Some(Instant::now());
         let line = newest_line();
         if !line.is_empty() && line != self.last {
             (self.progress)(&line);

@@ -109,7 +109,7 @@ impl Jail {
     }
 
     /// Lets a supervisor judge calls on processes; serve the receiver after the start.
-    pub(crate) fn supervised(&mut self) -> io::Result<ListenerReceiver> {
+    pub(crate) fn supervise(&mut self) -> io::Result<ListenerReceiver> {
         let (receiver, sender) = listener::channel()?;
         self.supervisor = Some(sender);
         Ok(receiver)

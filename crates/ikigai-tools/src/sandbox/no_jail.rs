@@ -26,7 +26,7 @@ impl Jail {
     }
 
     /// Unreachable.
-    pub(crate) fn supervised(&mut self) -> io::Result<ListenerReceiver> {
+    pub(crate) fn supervise(&mut self) -> io::Result<ListenerReceiver> {
         match *self {}
     }
 

@@ -57,7 +57,7 @@ pub(crate) enum Hop {
     /// Another page of the same host.
     Follow(Url),
     /// Another host, for which there is no permission.
-    Elsewhere(Url),
+    OtherHost(Url),
 }
 
 impl WebClient {
@@ -86,7 +86,7 @@ impl WebClient {
                 .map_err(|error| FetchError::of(&error))?;
             match hop(&url, &response) {
                 Hop::Follow(next) => url = next,
-                Hop::Stay | Hop::Elsewhere(_) => return Ok(WebResponse { url, response }),
+                Hop::Stay | Hop::OtherHost(_) => return Ok(WebResponse { url, response }),
             }
         }
         Err(FetchError::Circle(url))
@@ -157,7 +157,7 @@ pub(crate) fn hop_to(url: &Url, location: &str) -> Hop {
     if host(url) == host(&next) && is_same_port && !has_user && !is_weaker {
         Hop::Follow(next)
     } else {
-        Hop::Elsewhere(next)
+        Hop::OtherHost(next)
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn content(kind: &str, body: &[u8]) -> Content {
     let kind = kind.split(';').next().unwrap_or_default().trim();
     match kind {
         "text/html" | "application/xhtml+xml" => Content::Html,
-        "" => guessed(body),
+        "" => guess_encoding(body),
         kind if is_text(kind) => Content::Text,
         kind => Content::Other(kind.to_owned()),
     }
@@ -51,7 +51,7 @@ fn is_text(kind: &str) -> bool {
             .is_some_and(|name| APPLICATIONS.contains(&name))
 }
 
-fn guessed(body: &[u8]) -> Content {
+fn guess_encoding(body: &[u8]) -> Content {
     // The end may be cut inside a character.
     let is_text = match std::str::from_utf8(body) {
         Ok(_) => true,

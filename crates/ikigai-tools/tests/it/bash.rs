@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ikigai_tools::builtin::bash::Bash;
 use ikigai_tools::{
-    CallContext, CallEnding, Confinement, Given, Output, Place, ReadFile, Run, Tool, sandbox,
+    CallContext, CallEnding, CallInputs, Confinement, Output, Place, ReadFile, Run, Tool, sandbox,
 };
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
@@ -27,7 +27,7 @@ async fn call(arguments: &serde_json::Value, stop_at: Option<&'static str>) -> O
     let context = CallContext {
         place: place("/"),
         stop,
-        given: Given::default(),
+        inputs: CallInputs::default(),
         progress: Arc::new(move |line| {
             if Some(line) == stop_at {
                 stopper.cancel();
@@ -76,7 +76,7 @@ fn sandboxed(workdir: &Path) -> CallContext {
     CallContext {
         place: place(workdir),
         stop: CancellationToken::new(),
-        given: Given::default(),
+        inputs: CallInputs::default(),
         progress: Arc::new(|_| {}),
         output: Arc::new(|_| {}),
         cookie: unique("bash"),
@@ -290,7 +290,7 @@ async fn changed_files_that_the_model_had_read_are_named() {
     let names = ["changed", "same", "mode", "gone", "restored"];
     let mut context = sandboxed(&workdir);
     context.temporary = None;
-    context.given.read_files = names.map(read).to_vec();
+    context.inputs.read_files = names.map(read).to_vec();
     let line = "echo new > changed; chmod +x mode; rm gone; echo new > restored; \
                 printf old > restored; echo new > never-read";
 

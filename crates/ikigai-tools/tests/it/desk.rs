@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ikigai_tools::process::ChildEnvironment;
 use ikigai_tools::tool_names::current_name;
 use ikigai_tools::{
-    BadArguments, CallContext, Confinement, Given, Output, Place, Prepared, Run, Tool, builtin,
+    BadArguments, CallContext, CallInputs, Confinement, Output, Place, Prepared, Run, Tool, builtin,
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct Desk {
     _directory: TempDir,
     pub(crate) place: Place,
-    pub(crate) given: Given,
+    pub(crate) inputs: CallInputs,
     pub(crate) stop: CancellationToken,
 }
 
@@ -36,7 +36,7 @@ impl Desk {
         Self {
             _directory: directory,
             place,
-            given: Given::default(),
+            inputs: CallInputs::default(),
             stop: CancellationToken::new(),
         }
     }
@@ -57,7 +57,7 @@ impl Desk {
         let content = fs::read(self.path(name)).unwrap();
         let hash = Sha256::digest(content);
         let digits: Vec<String> = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-        self.given.file = Some(digits.concat());
+        self.inputs.file = Some(digits.concat());
     }
 
     pub(crate) fn get(&self, name: &str) -> String {
@@ -83,7 +83,7 @@ impl Desk {
         run(&CallContext {
             place: self.place.clone(),
             stop: self.stop.clone(),
-            given: self.given.clone(),
+            inputs: self.inputs.clone(),
             progress: Arc::new(|_| {}),
             output: Arc::new(|_| {}),
             cookie: String::new(),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use ikigai_tools::process::ChildEnvironment;
 use ikigai_tools::toolbox::{Places, Toolbox};
 use ikigai_tools::{
-    CallContext, CallEnding, Confinement, Given, Output, Place, Run, Tool, builtin,
+    CallContext, CallEnding, CallInputs, Confinement, Output, Place, Run, Tool, builtin,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -126,7 +126,7 @@ impl Machine {
         let output = run(CallContext {
             place,
             stop: CancellationToken::new(),
-            given: Given::default(),
+            inputs: CallInputs::default(),
             progress: Arc::new(|_| {}),
             output: Arc::new(|_| {}),
             cookie: cookie.clone(),

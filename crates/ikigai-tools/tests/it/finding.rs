@@ -252,7 +252,7 @@ fn lines_are_found_by_expression() {
 #[test]
 fn stored_outputs_are_searched() {
     let mut desk = Desk::new();
-    desk.given.blob = Some(b"one\n\x1b[31mtwo\x1b[0m\0\nthree\n".to_vec());
+    desk.inputs.blob = Some(b"one\n\x1b[31mtwo\x1b[0m\0\nthree\n".to_vec());
     let hash = "AB".repeat(32);
     let blob = json!({"pattern": "TWO", "path": format!("blob:{hash}"), "-i": true});
     let row = json!({"pattern": "^t", "path": "#12", "output_mode": "count"});
@@ -267,7 +267,7 @@ fn stored_outputs_are_searched() {
     assert_eq!(counted, "#12:1\n[1 matching line in 1 file]\n");
     let nothing = json!({"pattern": "four", "path": "#12"});
     assert_eq!(desk.done("grep", &nothing), "no matches\n");
-    desk.given.blob = None;
+    desk.inputs.blob = None;
     let missing = desk.failed("grep", &row);
     assert_eq!(missing, "there is no stored output `#12`");
 }

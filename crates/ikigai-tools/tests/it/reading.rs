@@ -331,7 +331,7 @@ fn a_stored_output_is_paged_like_a_file() {
     let mut desk = Desk::new();
     let hash = "0123456789abcdef".repeat(4);
     let name = format!("blob:{hash}");
-    desk.given.blob = Some(b"one\n\x1b[1mtwo\x1b[0m\nthree\n".to_vec());
+    desk.inputs.blob = Some(b"one\n\x1b[1mtwo\x1b[0m\nthree\n".to_vec());
 
     let prepared = desk
         .prepare(

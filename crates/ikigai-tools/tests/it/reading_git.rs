@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ikigai_tools::builtin::bash::Bash;
 use ikigai_tools::sandbox::{reading, usual};
-use ikigai_tools::{CallContext, Confinement, Given, Place, Run, Tool};
+use ikigai_tools::{CallContext, CallInputs, Confinement, Place, Run, Tool};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{text, unique};
@@ -70,7 +70,7 @@ async fn bash(command: &str, workdir: &Path, confinement: Confinement) -> String
     let context = CallContext {
         place,
         stop: CancellationToken::new(),
-        given: Given::default(),
+        inputs: CallInputs::default(),
         progress: Arc::new(|_| {}),
         output: Arc::new(|_| {}),
         cookie: unique("reading-git"),

@@ -21,9 +21,9 @@ fn after(calls: &[Value]) -> String {
             "todo"
         };
         let output = desk.call(tool, call);
-        desk.given.list = Some(text(&output));
+        desk.inputs.list = Some(text(&output));
     }
-    desk.given.list.unwrap_or_default()
+    desk.inputs.list.unwrap_or_default()
 }
 
 #[test]
@@ -204,9 +204,9 @@ proptest! {
     #[test]
     fn any_text_is_read_as_some_list(given in "(([0-9]{0,3}\\. )?(\\[.\\] )?\\PC{0,9}\n){0,9}") {
         let mut desk = Desk::new();
-        desk.given.list = Some(given);
+        desk.inputs.list = Some(given);
         let once = desk.done("todo", &json!({"operation": "show"}));
-        desk.given.list = Some(once.clone());
+        desk.inputs.list = Some(once.clone());
         let twice = desk.done("todo", &json!({"operation": "show"}));
 
         prop_assert_eq!(once, twice);

@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use ikigai_core::EffectClass;
 use ikigai_core::data::TouchedFile;
-use ikigai_tools::{CallEnding, Given, Need, Stale, Touches};
+use ikigai_tools::{CallEnding, CallInputs, Need, Stale, Touches};
 use rustix::fs::{CWD, FileType, Mode};
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ fn a_call_says_what_it_would_do_before_it_does_it() {
     assert_eq!(prepared.subject, "sub/a.txt");
     assert_eq!(prepared.pattern, "sub/**");
     assert_eq!(prepared.needs, [Need::File(path)]);
-    let preview = prepared.preview.unwrap()(&desk.given);
+    let preview = prepared.preview.unwrap()(&desk.inputs);
     assert_eq!(preview.unwrap(), "@@ -1 +1 @@\n-old\n+hello\n");
     assert_eq!(desk.get("sub/a.txt"), "old\n");
 }
@@ -59,7 +59,7 @@ fn a_preview_of_what_will_fail_is_the_failure() {
     fs::create_dir(desk.path("d")).unwrap();
     let prepared = desk.prepare("file_write", &hello("d")).unwrap();
 
-    let failed = prepared.preview.unwrap()(&Given::default()).unwrap_err();
+    let failed = prepared.preview.unwrap()(&CallInputs::default()).unwrap_err();
 
     assert!(failed.shown.starts_with("`d` is a directory"), "{failed:?}");
     assert!(!failed.success);
@@ -172,7 +172,7 @@ fn what_cannot_be_written_is_explained_and_untouched() {
 fn a_file_that_changed_since_it_was_read_is_refused() {
     let mut desk = Desk::new();
     let path = desk.put("a.txt", "hello\n");
-    desk.given.file = Some("0".repeat(64));
+    desk.inputs.file = Some("0".repeat(64));
 
     for (tool, arguments) in [
         (
@@ -210,7 +210,7 @@ fn a_file_that_was_never_read_is_not_overwritten() {
     let edit = json!({"file_path": "a.txt", "old_string": "hello", "new_string": "bye"});
     let prepared = desk.prepare("file_write", &mine).unwrap();
 
-    let preview = prepared.preview.unwrap()(&Given::default()).unwrap_err();
+    let preview = prepared.preview.unwrap()(&CallInputs::default()).unwrap_err();
     let reason = desk.failed("file_write", &mine);
     desk.done("file_write", &hello("empty.txt"));
     let edited = desk.done("file_edit", &edit);
@@ -235,7 +235,7 @@ fn a_file_that_is_as_it_was_read_or_gone_is_written() {
         &json!({"file_path": "a.txt", "content": "mine\n"}),
     );
     assert_eq!(desk.get("a.txt"), "mine\n");
-    desk.given.file = Some(HELLO_HASH.to_owned());
+    desk.inputs.file = Some(HELLO_HASH.to_owned());
     fs::remove_file(desk.path("a.txt")).unwrap();
 
     desk.done(
@@ -253,7 +253,7 @@ fn a_file_that_grew_huge_since_it_was_read_is_refused() {
         .unwrap()
         .set_len(5 << 30)
         .unwrap();
-    desk.given.file = Some(HELLO_HASH.to_owned());
+    desk.inputs.file = Some(HELLO_HASH.to_owned());
 
     let output = desk.call("file_write", &hello("huge"));
 

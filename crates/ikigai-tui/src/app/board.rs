@@ -42,7 +42,7 @@ pub(super) struct Board {
     /// Agent to kill after a confirmation.
     kills: Option<AgentId>,
     /// Question on the screen, and since when.
-    pub(super) asked: Option<(RowRef, Instant)>,
+    pub(super) question_since: Option<(RowRef, Instant)>,
     pub(super) tail: Tail,
     /// Agents by row of the last frame.
     pub(super) drawn: Vec<Option<AgentId>>,
@@ -162,7 +162,7 @@ impl Board {
     }
 
     /// Returns the selected agent; the first one, if that is not in the list.
-    pub(super) fn marked(&self, ctx: &UiContext) -> Option<AgentId> {
+    pub(super) fn selected(&self, ctx: &UiContext) -> Option<AgentId> {
         let agents = self.agents(ctx);
         let marked = self.marked.filter(|marked| agents.contains(marked));
         marked.or(agents.first().copied())
@@ -198,7 +198,7 @@ impl Board {
 
     fn move_mark(&mut self, step: isize, ctx: &mut UiContext) {
         let agents = self.agents(ctx);
-        let marked = self.marked(ctx);
+        let marked = self.selected(ctx);
         let place = marked.and_then(|marked| agents.iter().position(|id| *id == marked));
         let next = place.and_then(|place| place.checked_add_signed(step));
         if let Some(agent) = next.and_then(|place| agents.get(place)) {
@@ -213,7 +213,7 @@ impl Board {
 
     /// Loads the data of agents near the selected one.
     fn load_near_mark(&self, ctx: &mut UiContext) {
-        let Some(marked) = self.marked(ctx) else {
+        let Some(marked) = self.selected(ctx) else {
             return;
         };
         if self.peeks(ctx) {
@@ -247,8 +247,8 @@ impl Board {
         let Some(call) = question.map(|question| question.call) else {
             return ctx.toast(format!("{name} has no question"));
         };
-        let is_seen = self.asked.is_some_and(|(asked, since)| {
-            asked == call && ctx.now.saturating_duration_since(since) >= LOOKED_AT
+        let is_seen = self.question_since.is_some_and(|(question_since, since)| {
+            question_since == call && ctx.now.saturating_duration_since(since) >= LOOKED_AT
         });
         if is_seen {
             ctx.answer(call, Answer::No(None));
@@ -336,7 +336,7 @@ impl Layer for Board {
             Action::BoardLeave if !self.filter.is_empty() => self.filter.clear(),
             Action::BoardLeave => ctx.close(),
             action if is_deed(action) => {
-                if let Some(agent) = self.marked(ctx)
+                if let Some(agent) = self.selected(ctx)
                     && let Some(name) = ctx.name_of(agent)
                 {
                     self.act_on(action, agent, &name, ctx);
@@ -360,7 +360,7 @@ impl Layer for Board {
     }
 
     fn mouse(&mut self, mouse: MouseEvent, ctx: &mut UiContext) -> Handled {
-        match mouse.deed {
+        match mouse.action {
             MouseAction::WheelUp => self.move_mark(-1, ctx),
             MouseAction::WheelDown => self.move_mark(1, ctx),
             MouseAction::Release => {

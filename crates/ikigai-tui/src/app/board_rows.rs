@@ -55,7 +55,7 @@ const KEYS: Hints<'_> = Hints {
 impl Board {
     /// Draws the board on the whole screen.
     pub(super) fn draw_board(&mut self, ctx: &mut UiContext, grid: &mut Grid) {
-        let (marked, bottom) = (self.marked(ctx), ctx.rows - 1);
+        let (marked, bottom) = (self.selected(ctx), ctx.rows - 1);
         let title = self.title(ctx);
         grid.line(0, 0, &cut(&title, ctx.columns, "…"));
         let mut list = Area {
@@ -115,18 +115,18 @@ impl Board {
     /// Returns the rows of an agent's question.
     fn question_lines(&self, agent: AgentId, ctx: &UiContext) -> Option<Vec<TextLine>> {
         let known = ctx.roster.get(agent)?;
-        let asked = known.live.questions.first()?;
+        let question_since = known.live.questions.first()?;
         let columns = if self.peeks(ctx) && ctx.columns >= WIDE {
             ctx.columns - ctx.columns / 2 - 1
         } else {
             ctx.columns
         };
         let name_of = |agent| ctx.name_of(agent);
-        let manner = ItemLayout::new(ctx, agent)
+        let context = ItemLayout::new(ctx, agent)
             .with_columns(columns)
-            .manner(&name_of);
+            .context(&name_of);
         let most = usize::from(ctx.rows);
-        let mut lines = question_rows::call_lines(asked, &manner, most);
+        let mut lines = question_rows::call_lines(question_since, &context, most);
         let key = Look::of(Tone::Question).with(Look::BOLD);
         let answers = TextLine::new(vec![
             TextSpan::new("  Enter", key),
@@ -141,10 +141,10 @@ impl Board {
     /// Records the time at which a question appeared on the screen.
     fn note_question(&mut self, marked: Option<AgentId>, ctx: &UiContext) {
         let known = marked.and_then(|marked| ctx.roster.get(marked));
-        let asked = known.and_then(|known| known.live.questions.first());
-        let call = asked.map(|question| question.call);
-        if self.asked.map(|(before, _)| before) != call {
-            self.asked = call.map(|call| (call, ctx.now));
+        let question_since = known.and_then(|known| known.live.questions.first());
+        let call = question_since.map(|question| question.call);
+        if self.question_since.map(|(before, _)| before) != call {
+            self.question_since = call.map(|call| (call, ctx.now));
         }
     }
 
@@ -260,11 +260,7 @@ impl Board {
             BoardGroup::Idle => Tone::Text,
             BoardGroup::Dead => Tone::Faint,
         };
-        let before = format!(
-            "{here}{} {} ",
-            padded(&name, names),
-            padded(&state, state_width)
-        );
+        let before = format!("{here}{} {} ", pad(&name, names), pad(&state, state_width));
         let facts = agent_facts(known, columns, ctx);
         let used = width(&before) + width(&facts) + 1;
         let room = columns.saturating_sub(used);
@@ -275,7 +271,7 @@ impl Board {
         );
         TextLine::new(vec![
             TextSpan::new(before, look),
-            TextSpan::new(padded(&clean(&last), room), Tone::Faint),
+            TextSpan::new(pad(&clean(&last), room), Tone::Faint),
             TextSpan::new(format!(" {facts}"), Tone::Faint),
         ])
     }
@@ -298,7 +294,7 @@ impl Board {
         } else if let Some(toast) = &ctx.toast {
             cut(&toast.line(" ", ctx.options.symbols), ctx.columns, "…")
         } else {
-            let live = self.marked(ctx).and_then(|agent| ctx.roster.live(agent));
+            let live = self.selected(ctx).and_then(|agent| ctx.roster.live(agent));
             let asks = live.is_some_and(|live| !live.questions.is_empty());
             let keys = KEYS.keys.iter().copied();
             let keys: Vec<_> = keys.filter(|key| asks || *key != REJECT).collect();
@@ -354,11 +350,11 @@ fn agent_facts(known: &KnownAgent, columns: usize, ctx: &UiContext) -> String {
         Duration::from_micros(u64::try_from(micros).unwrap_or(0))
     };
     let record = &known.branch.agent;
-    let heard = known
+    let last_event = known
         .live
-        .heard
+        .last_event
         .map(|at| ctx.now.saturating_duration_since(at));
-    let silent = heard.or(record.touched_at.map(since));
+    let silent = last_event.or(record.touched_at.map(since));
     let silent = silent.map_or_else(String::new, short);
     let mut facts = format!("{silent:>SILENT$}");
     if columns >= 44 {
@@ -397,7 +393,7 @@ fn state_word(known: &KnownAgent) -> &'static str {
 }
 
 /// Pads or cuts text to a number of columns.
-fn padded(text: &str, columns: usize) -> String {
+fn pad(text: &str, columns: usize) -> String {
     let line = TextLine::of(text.replace('\n', " "), Tone::Text);
     let text = cut(&line, u16::try_from(columns).unwrap_or(u16::MAX), "…").text();
     let left = columns.saturating_sub(width(&text));

@@ -15,7 +15,7 @@ use crate::key::{KeyPress, MouseEvent};
 use crate::keys::{self, Action};
 use crate::look::Tone;
 use crate::paint::Grid;
-use crate::scrollback::{Id, ItemContent, ScrollbackItem, joined};
+use crate::scrollback::{Id, ItemContent, ScrollbackItem, join_rows};
 
 /// Most pages read for one key press.
 const MOST_PAGES: usize = 50;
@@ -273,7 +273,7 @@ impl Browse {
         let needle = Needle::new(&self.find);
         ctx.with_pane(|pane, eye| {
             let mut lines = pane.scrollback.lines(id, eye);
-            let all = joined(lines.iter().map(|line| (line, 0, usize::MAX)));
+            let all = join_rows(lines.iter().map(|line| (line, 0, usize::MAX)));
             if !needle.is_in(&all) {
                 pane.scrollback.toggle(id);
                 lines = pane.scrollback.lines(id, eye);

@@ -6,7 +6,7 @@ use ikigai_core::{AgentId, Kind};
 
 use super::hints::Hints;
 use super::layer::{Area, Layer as _};
-use super::toast::signed;
+use super::toast::with_sign;
 use super::{App, Pane, UiContext, lines, welcome};
 use crate::line::{TextLine, TextSpan};
 use crate::look::{Look, Tone};
@@ -54,10 +54,10 @@ pub(super) struct ItemLayout<'a> {
 impl ItemRenderer for ItemLayout<'_> {
     fn lay_out(&self, item: &ScrollbackItem, unfolded: bool) -> Vec<TextLine> {
         let name_of = |agent| self.ctx.name_of(agent);
-        let mut manner = self.manner(&name_of);
+        let mut context = self.context(&name_of);
         let is_left = matches!(item.id, Id::Left { .. });
         if is_left {
-            manner.width = manner.width.saturating_sub(LEFT_COLUMNS);
+            context.width = context.width.saturating_sub(LEFT_COLUMNS);
         }
         let fold = if unfolded {
             FoldState::Open
@@ -69,17 +69,17 @@ impl ItemRenderer for ItemLayout<'_> {
                 report: Some(report),
                 problem: None,
                 ..
-            } => rows::report(&render(report), fold, &manner).lines,
+            } => rows::report(&render(report), fold, &context).lines,
             ItemContent::Row {
                 row, problem: None, ..
-            } => rows::block(&render(row), fold, &manner).lines,
+            } => rows::block(&render(row), fold, &context).lines,
             ItemContent::Row {
                 row,
                 problem: Some(problem),
                 ..
             } => {
                 let warning = format!("event {} is skipped: {problem}", row.at);
-                rows::block(&Shown::Warning(warning), fold, &manner).lines
+                rows::block(&Shown::Warning(warning), fold, &context).lines
             }
             ItemContent::Turn(turn) => {
                 let clock = (self.ctx.options.time_of_day)(turn.ended);
@@ -90,14 +90,14 @@ impl ItemRenderer for ItemLayout<'_> {
                     cost_nano_usd: turn.cost,
                     clock,
                 };
-                vec![rows::turn_line(&turn, manner.symbols)]
+                vec![rows::turn_line(&turn, context.symbols)]
             }
             ItemContent::Context { by, replaced } => {
-                rows::context_start(*by, *replaced, &manner).lines
+                rows::context_start(*by, *replaced, &context).lines
             }
         };
         if is_left {
-            let sign = match manner.symbols {
+            let sign = match context.symbols {
                 Symbols::Utf8 => "┊ ",
                 Symbols::Ascii => ": ",
             };
@@ -132,7 +132,7 @@ impl<'a> ItemLayout<'a> {
         Self { columns, ..self }
     }
 
-    pub(super) fn manner<'n>(
+    pub(super) fn context<'n>(
         &self,
         name_of: &'n dyn Fn(AgentId) -> Option<String>,
     ) -> RenderContext<'n> {
@@ -292,7 +292,7 @@ fn live_lines(pane: &Pane, ctx: &mut UiContext) -> Vec<TextLine> {
             Severity::Info => Tone::Agent,
             Severity::Warning => Tone::Warning,
         };
-        let note = signed(severity, text, symbols);
+        let note = with_sign(severity, text, symbols);
         part(&mut lines);
         lines.extend(wrap(&TextLine::of(clean(&note), role), columns, &[]));
     }
@@ -356,7 +356,7 @@ fn child_lines(ctx: &UiContext) -> Vec<TextLine> {
 
 /// Returns the text that the model streams.
 fn speech_lines(ctx: &mut UiContext) -> Vec<TextLine> {
-    let style = rows::speech(&ItemLayout::new(ctx, ctx.current).manner(&|_| None));
+    let style = rows::speech(&ItemLayout::new(ctx, ctx.current).context(&|_| None));
     ctx.roster.answer_lines(ctx.current, style).to_vec()
 }
 

@@ -43,9 +43,9 @@ pub(super) fn all_text(row: &Row) -> String {
         } => join([&name, &text, &output].into_iter()),
         Shown::User {
             text,
-            told: Some(told),
+            sent: Some(sent),
             ..
-        } => join([&text, &told].into_iter()),
+        } => join([&text, &sent].into_iter()),
         _ => text(row),
     }
 }
@@ -58,24 +58,24 @@ fn join<'a>(parts: impl Iterator<Item = &'a String>) -> String {
 /// Renders an event as Markdown: messages as quotations, tool calls as code.
 pub(super) fn markdown(row: &Row) -> String {
     match render(row) {
-        Shown::User { text, .. } => quoted(&text),
+        Shown::User { text, .. } => quote(&text),
         Shown::ToolCall {
             name, arguments, ..
-        } => format!("`{name}`\n\n{}", fenced(&arguments)),
+        } => format!("`{name}`\n\n{}", fence(&arguments)),
         Shown::ToolResult { text, output, .. } => {
             let first = text.lines().next().unwrap_or_default();
-            format!("{first}\n\n{}", fenced(&output))
+            format!("{first}\n\n{}", fence(&output))
         }
         Shown::Command {
             echo,
             output,
             severity,
-        } => format!("`{echo}`\n\n{}", fenced(&severity.signed(&output))),
+        } => format!("`{echo}`\n\n{}", fence(&severity.signed(&output))),
         _ => text(row),
     }
 }
 
-fn quoted(text: &str) -> String {
+fn quote(text: &str) -> String {
     let lines: Vec<_> = text
         .lines()
         .map(|line| format!("> {line}").trim_end().to_owned())
@@ -84,7 +84,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// Fences a text as a code block, with fences longer than any in it.
-fn fenced(text: &str) -> String {
+fn fence(text: &str) -> String {
     let longest = text.lines().map(|line| {
         let line = line.trim_start();
         line.len() - line.trim_start_matches('`').len()
@@ -99,12 +99,12 @@ mod tests {
 
     #[test]
     fn fences_are_longer_than_those_within() {
-        assert_eq!(fenced("a\n````\nb\n"), "`````\na\n````\nb\n`````");
-        assert_eq!(fenced("a"), "```\na\n```");
+        assert_eq!(fence("a\n````\nb\n"), "`````\na\n````\nb\n`````");
+        assert_eq!(fence("a"), "```\na\n```");
     }
 
     #[test]
     fn quotations_leave_no_blanks_at_the_end() {
-        assert_eq!(quoted("a\n\nb"), "> a\n>\n> b");
+        assert_eq!(quote("a\n\nb"), "> a\n>\n> b");
     }
 }

@@ -22,16 +22,16 @@ pub(super) struct Hints<'a> {
 
 impl Hints<'_> {
     /// Fits a line and key hints into a row. Omits hints from the last on, then cuts the line.
-    pub(super) fn after(&self, told: &TextLine, columns: u16) -> TextLine {
+    pub(super) fn after(&self, line_before: &TextLine, columns: u16) -> TextLine {
         let whole = usize::from(columns).saturating_sub(width(self.gap));
-        let room = whole.saturating_sub(width(&told.text()));
+        let room = whole.saturating_sub(width(&line_before.text()));
         let mut shown = [self.keys, &[self.way_out]].concat();
         while shown.len() > 1 && width(&shown.join(BETWEEN)) > room {
             shown.remove(shown.len() - 2);
         }
         let keys = shown.join(BETWEEN);
         let most = whole.saturating_sub(width(&keys));
-        let mut line = cut(told, u16::try_from(most).unwrap_or(columns), "…");
+        let mut line = cut(line_before, u16::try_from(most).unwrap_or(columns), "…");
         let keys = format!("{}{keys}", self.gap);
         line.spans.push(TextSpan::new(keys, self.look));
         cut(&line, columns, "…")

@@ -195,6 +195,6 @@ fn entry(hits: &Hits, named: &Named) -> PickerEntry {
         text: named.reference(Some(hits.from)),
         marks: hit.snippet.marks.iter().map(moved).collect(),
         about: before.clone() + &hit.snippet.text,
-        deed: PickerAction::GoTo(hit.at),
+        action: PickerAction::GoTo(hit.at),
     }
 }

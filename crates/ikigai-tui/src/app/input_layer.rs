@@ -112,7 +112,7 @@ impl Layer for InputLayer {
         if let Some(id) = mouse::act(mouse, ctx) {
             Browse::open(ctx, Some(id));
         }
-        if mouse.deed == crate::key::MouseAction::Press {
+        if mouse.action == crate::key::MouseAction::Press {
             let listed = mouse.row.checked_sub(self.list_row);
             if let Some(row) = listed.filter(|_| mouse.row + 1 < ctx.rows) {
                 self.click_entry(usize::from(row), ctx);
@@ -320,7 +320,10 @@ fn cycle_approval(ctx: &mut UiContext) {
 /// Switches to another agent, or answers its question; returns false for other actions.
 fn go(action: Action, ctx: &mut UiContext) -> bool {
     let other = ctx.other_question();
-    let (asking, call) = (other.map(|(id, _)| id), other.map(|(_, asked)| asked.call));
+    let (asking, call) = (
+        other.map(|(id, _)| id),
+        other.map(|(_, question)| question.call),
+    );
     match action {
         Action::TreeParent => {
             let own = ctx.roster.get(ctx.current);

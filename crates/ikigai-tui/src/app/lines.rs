@@ -72,7 +72,7 @@ pub(super) fn busy(
         return Some((line, Some(way_out("Esc to stop", Tone::Faint))));
     }
     let doing = agent.turn.as_ref()?;
-    let silent = since(doing.heard);
+    let silent = since(doing.last_event);
     let silence = |text: &str| match silent.as_secs() {
         ..SILENT_SECONDS => String::new(),
         _ => format!(", {text} {}", duration(silent)),
@@ -89,7 +89,7 @@ pub(super) fn busy(
             return Some((text, Some(way_out("Esc stop", Tone::Warning))));
         }
         _ if !agent.questions.is_empty() => format!("Waiting for your answer · {whole}"),
-        Phase::Asked => format!("Waiting for {provider} {whole}{}", silence("no data for")),
+        Phase::Requested => format!("Waiting for {provider} {whole}{}", silence("no data for")),
         Phase::Thinks => format!("Thinking {whole}{came}{}", silence("silent for")),
         Phase::Says => format!("Answering {whole}{came}{}", silence("silent for")),
         Phase::Calls(name) => format!("Calling {name} {whole}{came}"),
@@ -134,9 +134,9 @@ pub(super) fn tree(ctx: &UiContext, columns: u16) -> TextLine {
         Symbols::Ascii => "-",
     };
     let mut line = TextLine::of(format!("{rule} "), Tone::Rule);
-    let name = |id: AgentId| roster.get(id).map(|known| named(known, symbols));
+    let name = |id: AgentId| roster.get(id).map(|known| name_span(known, symbols));
     let own = roster.get(ctx.current);
-    let own_name = own.map_or_else(String::new, |known| named(known, symbols));
+    let own_name = own.map_or_else(String::new, |known| name_span(known, symbols));
     let own_span = TextSpan::new(
         format!("[{own_name}]"),
         Look::of(Tone::Text).with(Look::BOLD),
@@ -178,7 +178,7 @@ pub(super) fn tree(ctx: &UiContext, columns: u16) -> TextLine {
     line
 }
 
-fn named(known: &KnownAgent, symbols: Symbols) -> String {
+fn name_span(known: &KnownAgent, symbols: Symbols) -> String {
     let name = &known.branch.agent.name;
     match known.state() {
         AgentActivity::Idle => name.clone(),
@@ -318,7 +318,7 @@ pub(super) fn child(
     let mut facts = Vec::new();
     if let Some(doing) = &known.live.turn {
         facts.push(duration(now.saturating_duration_since(doing.since)));
-        let silent = now.saturating_duration_since(doing.heard);
+        let silent = now.saturating_duration_since(doing.last_event);
         // A question waits for its user, not for the model.
         if silent.as_secs() >= 3 && known.live.questions.is_empty() {
             facts.push(format!("silent {}", duration(silent)));

@@ -10,7 +10,7 @@ pub(super) const WHEEL_ROWS: isize = 3;
 
 /// Scrolls or selects; returns the event that was clicked.
 pub(super) fn act(mouse: MouseEvent, ctx: &mut UiContext) -> Option<Id> {
-    match mouse.deed {
+    match mouse.action {
         MouseAction::WheelUp => scroll(-WHEEL_ROWS, ctx),
         MouseAction::WheelDown => scroll(WHEEL_ROWS, ctx),
         MouseAction::Press => {
@@ -70,7 +70,7 @@ pub(super) fn copy_selection(ctx: &mut UiContext) {
         let (from, to) = selection.columns(visible, &places)?;
         Some((visible.line()?, from, to))
     });
-    let text = crate::scrollback::joined(rows);
+    let text = crate::scrollback::join_rows(rows);
     if text.is_empty() {
         return;
     }

@@ -108,7 +108,7 @@ impl Layer for Overlay {
     }
 
     fn mouse(&mut self, mouse: MouseEvent, _ctx: &mut UiContext) -> Handled {
-        let rows = match mouse.deed {
+        let rows = match mouse.action {
             MouseAction::WheelUp => -WHEEL_ROWS,
             MouseAction::WheelDown => WHEEL_ROWS,
             MouseAction::Press | MouseAction::Drag | MouseAction::Release => 0,
@@ -125,7 +125,9 @@ impl Layer for Overlay {
         let bottom = area.bottom() - 1;
         draw_status(ctx, grid, bottom);
         let lines = self.lines.iter();
-        let rows: Vec<TextLine> = lines.flat_map(|line| wrapped(line, area.columns)).collect();
+        let rows: Vec<TextLine> = lines
+            .flat_map(|line| wrap_line(line, area.columns))
+            .collect();
         let room = usize::from(bottom.saturating_sub(2)).max(1);
         self.top = self.top.min(rows.len().saturating_sub(room));
         let title = Look::of(Tone::Heading).with(Look::BOLD);
@@ -172,7 +174,7 @@ fn in_columns(text: &str) -> TextLine {
 }
 
 /// Wraps a line. Its lead is a column, or a row above on narrow screens.
-fn wrapped(line: &TextLine, columns: u16) -> Vec<TextLine> {
+fn wrap_line(line: &TextLine, columns: u16) -> Vec<TextLine> {
     let (lead, text) = line.spans.split_at(line.lead.min(line.spans.len()));
     let wide: usize = lead.iter().map(|span| width(&span.text)).sum();
     let indent = |wide: usize| [TextSpan::new(" ".repeat(wide), Tone::Text)];

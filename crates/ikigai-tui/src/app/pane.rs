@@ -44,7 +44,7 @@ pub struct Pane {
     pub is_complete: bool,
     past: HiddenRows,
     /// View detached from the end of its history.
-    elsewhere: Option<Box<DetachedView>>,
+    detached: Option<Box<DetachedView>>,
 }
 
 impl Pane {
@@ -58,7 +58,7 @@ impl Pane {
             completion: Completion::default(),
             is_complete: false,
             past: HiddenRows::default(),
-            elsewhere: None,
+            detached: None,
         };
         pane.fill(engine).await?;
         pane.show();
@@ -83,37 +83,37 @@ impl Pane {
         };
         self.come_back();
         found.here = std::mem::take(&mut self.scrollback);
-        self.elsewhere = Some(Box::new(found));
+        self.detached = Some(Box::new(found));
         self.show();
         Ok(true)
     }
 
     /// Returns to the end of the history.
     pub fn come_back(&mut self) {
-        if let Some(elsewhere) = self.elsewhere.take() {
-            self.scrollback = elsewhere.here;
+        if let Some(detached) = self.detached.take() {
+            self.scrollback = detached.here;
             self.show();
         }
     }
 
     /// Reports whether the view is detached from the end.
     pub fn is_elsewhere(&self) -> bool {
-        self.elsewhere.is_some()
+        self.detached.is_some()
     }
 
     /// Reports whether the detached view is off the agent's path.
     pub fn is_left(&self) -> bool {
-        self.elsewhere.as_ref().is_some_and(|it| it.is_left)
+        self.detached.as_ref().is_some_and(|it| it.is_left)
     }
 
     /// Reports whether newer rows can be read.
     pub fn has_newer(&self) -> bool {
-        self.elsewhere.as_ref().is_some_and(|it| it.has_newer)
+        self.detached.as_ref().is_some_and(|it| it.has_newer)
     }
 
     /// Returns the agent as shown.
     pub fn shown(&self) -> &Agent {
-        self.elsewhere.as_ref().map_or(&self.agent, |it| &it.agent)
+        self.detached.as_ref().map_or(&self.agent, |it| &it.agent)
     }
 
     /// Returns the agents that the rows mention, each once.
@@ -136,7 +136,7 @@ impl Pane {
 
     /// Reads older rows; returns false if there are none.
     pub async fn read_older(&mut self, engine: &Engine) -> Result<bool, StoreError> {
-        let (past, agent) = match &mut self.elsewhere {
+        let (past, agent) = match &mut self.detached {
             Some(it) => (&mut it.past, &mut it.agent),
             None => (&mut self.past, &mut self.agent),
         };
@@ -147,7 +147,7 @@ impl Pane {
 
     /// Reads newer rows.
     pub async fn read_newer(&mut self, engine: &Engine) -> Result<(), StoreError> {
-        if let Some(it) = &mut self.elsewhere {
+        if let Some(it) = &mut self.detached {
             it.read_newer(engine, &self.agent).await?;
             self.show();
         }
@@ -156,7 +156,7 @@ impl Pane {
 
     /// Shows or hides the rows that a rewind left.
     pub async fn toggle_left(&mut self, engine: &Engine, by: RowRef) -> Result<(), StoreError> {
-        let (past, agent) = match &mut self.elsewhere {
+        let (past, agent) = match &mut self.detached {
             Some(it) => (&mut it.past, &it.agent),
             None => (&mut self.past, &self.agent),
         };
@@ -167,7 +167,7 @@ impl Pane {
 
     /// Returns true if the rows that a rewind left are visible.
     pub fn shows_left(&self, by: RowRef) -> bool {
-        let past = self.elsewhere.as_ref().map_or(&self.past, |it| &it.past);
+        let past = self.detached.as_ref().map_or(&self.past, |it| &it.past);
         past.shows_left(by)
     }
 
@@ -230,7 +230,7 @@ impl Pane {
     }
 
     fn show(&mut self) {
-        let (past, agent) = match &self.elsewhere {
+        let (past, agent) = match &self.detached {
             Some(it) => (&it.past, &it.agent),
             None => (&self.past, &self.agent),
         };

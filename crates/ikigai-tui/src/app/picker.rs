@@ -73,17 +73,17 @@ pub struct PickerEntry {
     /// Highlighted byte ranges of the description.
     pub marks: Vec<Range<usize>>,
     /// Effect of choosing it.
-    pub deed: PickerAction,
+    pub action: PickerAction,
 }
 
 impl PickerEntry {
     /// Creates an entry without highlights.
-    pub fn new(text: impl Into<String>, about: impl Into<String>, deed: PickerAction) -> Self {
+    pub fn new(text: impl Into<String>, about: impl Into<String>, action: PickerAction) -> Self {
         Self {
             text: text.into(),
             about: about.into(),
             marks: Vec::new(),
-            deed,
+            action,
         }
     }
 }
@@ -155,19 +155,19 @@ impl Picker {
         }
     }
 
-    fn taken(&self) -> Option<PickerAction> {
-        let marked = self.list.marked()?;
+    fn selected_action(&self) -> Option<PickerAction> {
+        let marked = self.list.selected()?;
         let mut entries = self.entries.iter();
-        Some(entries.find(|entry| entry.text == marked)?.deed.clone())
+        Some(entries.find(|entry| entry.text == marked)?.action.clone())
     }
 
     /// Executes the selected entry.
     fn take(&self, ctx: &mut UiContext) {
-        let Some(deed) = self.taken() else {
+        let Some(action) = self.selected_action() else {
             return ctx.toast("No match");
         };
         ctx.close();
-        match deed {
+        match action {
             PickerAction::Run(line) => commands::submit(ctx, UserInput::parse(line)),
             PickerAction::Choose(picker) => open(ctx, *picker),
             PickerAction::GoTo(row) => ctx.go_to_hit(row),
@@ -211,8 +211,8 @@ fn agent_entries(ctx: &UiContext) -> Vec<PickerEntry> {
             AgentActivity::Idle | AgentActivity::Dead => "idle",
         };
         let about = format!("{state:<7} {}", known.live.summary.last.replace('\n', " "));
-        let deed = PickerAction::Run(format!("/switch {}", agent.name));
-        PickerEntry::new(&agent.name, about, deed)
+        let action = PickerAction::Run(format!("/switch {}", agent.name));
+        PickerEntry::new(&agent.name, about, action)
     });
     entries.collect()
 }
@@ -231,8 +231,8 @@ pub(super) fn choose_key_provider(ctx: &mut UiContext) {
 /// Opens a picker of themes.
 pub(super) fn choose_theme(ctx: &mut UiContext) {
     let entries = THEMES.iter().map(|name| {
-        let deed = PickerAction::Run(format!("/theme {name}"));
-        PickerEntry::new(*name, theme_about(name), deed)
+        let action = PickerAction::Run(format!("/theme {name}"));
+        PickerEntry::new(*name, theme_about(name), action)
     });
     open(ctx, Picker::new("Choose a theme", entries.collect(), None));
 }
@@ -267,7 +267,7 @@ impl Layer for Picker {
     }
 
     fn mouse(&mut self, mouse: MouseEvent, ctx: &mut UiContext) -> Handled {
-        match mouse.deed {
+        match mouse.action {
             MouseAction::WheelUp => self.list.mark(-1),
             MouseAction::WheelDown => self.list.mark(1),
             MouseAction::Press => {

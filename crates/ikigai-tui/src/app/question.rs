@@ -77,7 +77,7 @@ enum Typing {
 impl UiContext {
     /// Returns the key modes of closed questions, of this agent and of others.
     pub(super) fn question_modes(&self) -> Vec<keys::KeyMode> {
-        let own = self.question().map(|_| keys::KeyMode::Asked);
+        let own = self.question().map(|_| keys::KeyMode::ClosedQuestion);
         let others = self.other_question().map(|_| keys::KeyMode::Others);
         own.into_iter().chain(others).collect()
     }
@@ -202,9 +202,9 @@ impl QuestionLayer {
         }
         let pattern = spell_out(&self.pattern());
         let name_of = |agent| ctx.name_of(agent);
-        let manner = ItemLayout::new(ctx, ctx.current).manner(&name_of);
+        let context = ItemLayout::new(ctx, ctx.current).context(&name_of);
         let question = self.question.as_ref();
-        self.body = question.map(|question| Body::new(question, &pattern, &manner));
+        self.body = question.map(|question| Body::new(question, &pattern, &context));
     }
 
     /// Returns the rows of the question that fit; the last one counts the rest.
@@ -377,7 +377,7 @@ impl Layer for QuestionLayer {
     }
 
     fn mouse(&mut self, mouse: MouseEvent, _ctx: &mut UiContext) -> Handled {
-        match mouse.deed {
+        match mouse.action {
             MouseAction::WheelUp if self.is_open => self.scroll(-WHEEL_ROWS),
             MouseAction::WheelDown if self.is_open => self.scroll(WHEEL_ROWS),
             _ => return Handled::No,

@@ -24,20 +24,20 @@ impl Body {
     }
 
     /// Lays out a whole question; *always* would grant `pattern`, which is spelled out.
-    pub(super) fn new(question: &Question, pattern: &str, manner: &RenderContext<'_>) -> Self {
-        let mut lines = call_lines(question, manner, usize::MAX);
+    pub(super) fn new(question: &Question, pattern: &str, context: &RenderContext<'_>) -> Self {
+        let mut lines = call_lines(question, context, usize::MAX);
         let mut pattern_row = None;
-        let fits = always(question, pattern, manner.width).is_some();
+        let fits = always(question, pattern, context.width).is_some();
         if !fits && pattern == question.shown {
             lines.push(TextLine::of("  pattern: exactly this call", Tone::Faint));
         } else if !fits {
             pattern_row = Some(lines.len());
             let head = format!("  pattern for {}:", clean_line(&question.tool));
             lines.push(TextLine::of(head, Tone::Faint));
-            add_exact(&mut lines, pattern, manner, usize::MAX);
+            add_exact(&mut lines, pattern, context, usize::MAX);
         }
         Self {
-            columns: manner.width,
+            columns: context.width,
             lines,
             pattern_row,
         }
@@ -47,7 +47,7 @@ impl Body {
 /// Renders tool, directory, the whole call and its diff, in at most `most` rows.
 pub(super) fn call_lines(
     question: &Question,
-    manner: &RenderContext<'_>,
+    context: &RenderContext<'_>,
     most: usize,
 ) -> Vec<TextLine> {
     let head = TextLine::new(vec![
@@ -57,19 +57,19 @@ pub(super) fn call_lines(
         ),
         TextSpan::new(format!("in {}", clean_line(&question.workdir)), Tone::Faint),
     ]);
-    let mut lines = wrap(&head, manner.width, &[TextSpan::new("  ", Tone::Text)]);
-    add_exact(&mut lines, &question.shown, manner, most);
+    let mut lines = wrap(&head, context.width, &[TextSpan::new("  ", Tone::Text)]);
+    add_exact(&mut lines, &question.shown, context, most);
     if let Some(preview) = &question.preview {
         let left = most.saturating_sub(lines.len());
-        lines.extend(rows::diff(preview, manner, left));
+        lines.extend(rows::diff(preview, context, left));
     }
     lines.truncate(most);
     lines
 }
 
 /// Adds text verbatim. Continuation rows have a different lead.
-fn add_exact(lines: &mut Vec<TextLine>, text: &str, manner: &RenderContext<'_>, most: usize) {
-    let goes_on = match manner.symbols {
+fn add_exact(lines: &mut Vec<TextLine>, text: &str, context: &RenderContext<'_>, most: usize) {
+    let goes_on = match context.symbols {
         Symbols::Utf8 => "↳ ",
         Symbols::Ascii => "\\ ",
     };
@@ -86,7 +86,7 @@ fn add_exact(lines: &mut Vec<TextLine>, text: &str, manner: &RenderContext<'_>, 
             lead: 1,
             joined: None,
         };
-        lines.extend(wrap(&line, manner.width, &hanging));
+        lines.extend(wrap(&line, context.width, &hanging));
     }
 }
 

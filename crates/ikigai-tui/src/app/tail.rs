@@ -55,7 +55,7 @@ impl Tail {
 /// Returns the rows that are not stored yet.
 fn live_lines(agent: AgentId, columns: u16, ctx: &mut UiContext) -> Vec<TextLine> {
     let eye = ItemLayout::new(ctx, agent).with_columns(columns);
-    let style = rows::speech(&eye.manner(&|_| None));
+    let style = rows::speech(&eye.context(&|_| None));
     let (symbols, now) = (ctx.options.symbols, ctx.now);
     let mut all = ctx.roster.answer_lines(agent, style).to_vec();
     let Some(live) = ctx.roster.live(agent) else {

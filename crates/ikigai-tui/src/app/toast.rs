@@ -52,7 +52,7 @@ impl Toast {
 
     /// Its line, after this indentation.
     pub(super) fn line(&self, indent: &str, symbols: Symbols) -> TextLine {
-        let text = signed(self.severity, &self.text, symbols);
+        let text = with_sign(self.severity, &self.text, symbols);
         TextLine::of(format!("{indent}{}", clean(&text)), Tone::Busy)
     }
 }
@@ -66,7 +66,7 @@ fn short(help: &str) -> &str {
 }
 
 /// Returns a text with the sign of its severity.
-pub(super) fn signed(severity: Severity, text: &str, symbols: Symbols) -> String {
+pub(super) fn with_sign(severity: Severity, text: &str, symbols: Symbols) -> String {
     match severity {
         Severity::Info => text.to_owned(),
         Severity::Warning => format!("{} {text}", Sign::Warning.text(symbols)),

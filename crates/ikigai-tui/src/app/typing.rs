@@ -51,7 +51,7 @@ impl InputLayer {
         let was_done = pane.editor.apply(edit);
         let (text, cursor) = (pane.editor.shown(), pane.editor.cursor());
         if was_done && text.len() == before {
-            pane.completion.moved(text, cursor);
+            pane.completion.follow_cursor(text, cursor);
             return;
         }
         match edit {
@@ -89,7 +89,7 @@ impl InputLayer {
             });
             context.pins = pins.map(candidate).collect();
         }
-        pane.completion.edited(&text, cursor);
+        pane.completion.follow_edit(&text, cursor);
         if let Some(typed) = pane.completion.wants_directory(&text, cursor) {
             let workdir = pane.agent.state.settings().workdir.clone();
             let directory = directory_of(&typed, workdir.as_deref(), ctx.options.home.as_deref());
@@ -286,9 +286,9 @@ impl UiContext {
     /// Takes the entries of a directory that was typed.
     pub(super) fn set_listing(&mut self, typed: &str, files: Vec<(String, bool)>) {
         if let Some(pane) = self.current_mut() {
-            pane.completion.listed(typed, files);
+            pane.completion.set_listing(typed, files);
             let (text, cursor) = (pane.editor.shown().to_owned(), pane.editor.cursor());
-            pane.completion.edited(&text, cursor);
+            pane.completion.follow_edit(&text, cursor);
         }
     }
 }

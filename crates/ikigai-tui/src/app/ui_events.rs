@@ -10,7 +10,7 @@ use ikigai_engine::{
 
 use super::overlay::Overlay;
 use super::quit::QuitPrompt;
-use super::toast::signed;
+use super::toast::with_sign;
 use super::{App, EngineRequest, LoadRequest, TerminalAction, UiContext, quit};
 use crate::text::one_line;
 
@@ -35,8 +35,8 @@ impl App {
     }
 
     /// Notes that a line is stored, or that its command ran.
-    pub fn received(&mut self, id: MailId) {
-        if self.ctx.received(id) && self.is_open::<QuitPrompt>() {
+    pub fn mark_received(&mut self, id: MailId) {
+        if self.ctx.mark_received(id) && self.is_open::<QuitPrompt>() {
             self.refresh();
         }
     }
@@ -69,7 +69,7 @@ impl UiContext {
                 severity,
             } => {
                 if is_current {
-                    let output = signed(severity, output, self.options.symbols);
+                    let output = with_sign(severity, output, self.options.symbols);
                     self.open(Overlay::of_text(line, &output));
                 }
             }
@@ -114,14 +114,14 @@ impl UiContext {
             }
             LineChange::TakenBack(text) => self.hand_back(agent, text),
             LineChange::Received(id) => {
-                self.received(id);
+                self.mark_received(id);
             }
-            LineChange::Unstored { id, reason } => self.unstored(id, reason),
+            LineChange::Unstored { id, reason } => self.mark_unstored(id, reason),
             LineChange::Running(id) => self.shell_runs(id),
             LineChange::NotStored { id, input, reason } => {
                 self.hand_back(agent, input.line());
                 if let Some(id) = id {
-                    self.returned(id, reason);
+                    self.mark_returned(id, reason);
                 }
                 let word = if input.is_message() { "sent" } else { "done" };
                 let reason = reason.strip_prefix("not sent: ").unwrap_or(reason);

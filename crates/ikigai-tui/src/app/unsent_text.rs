@@ -52,15 +52,15 @@ impl UiContext {
     }
 
     /// Notes that an agent has a line.
-    pub(crate) fn delivered(&mut self, id: MailId) {
-        self.outbox.delivered(id);
+    pub(crate) fn mark_delivered(&mut self, id: MailId) {
+        self.outbox.mark_delivered(id);
     }
 
     /// Records that a line is stored, or that its command ran.
     ///
     /// Returns true if it was on its way.
-    pub(super) fn received(&mut self, id: MailId) -> bool {
-        if self.outbox.received(id).is_none() {
+    pub(super) fn mark_received(&mut self, id: MailId) -> bool {
+        if self.outbox.mark_received(id).is_none() {
             return false;
         }
         // Its draft is of no more use.
@@ -70,17 +70,17 @@ impl UiContext {
     }
 
     /// Notes that the store could not take a message.
-    pub(super) fn unstored(&mut self, id: MailId, reason: &str) {
+    pub(super) fn mark_unstored(&mut self, id: MailId, reason: &str) {
         let reason = format!("store is away: {reason}");
-        self.outbox.unstored(id, &reason, self.now);
+        self.outbox.mark_unstored(id, &reason, self.now);
         self.ask_outbox();
     }
 
     /// Notes that a line was not stored and is back in the input.
-    pub(super) fn returned(&mut self, id: MailId, reason: &str) {
+    pub(super) fn mark_returned(&mut self, id: MailId, reason: &str) {
         // First the draft, then the file of the message: one of them is always there.
         self.save_drafts();
-        self.outbox.returned(id, reason);
+        self.outbox.mark_returned(id, reason);
         self.ask_outbox();
     }
 
@@ -93,7 +93,7 @@ impl UiContext {
 
     /// Records if the file of a pending message was written.
     pub(crate) fn pending_saved(&mut self, id: MailId, on_disk: bool) {
-        self.outbox.saved(id, on_disk);
+        self.outbox.mark_saved(id, on_disk);
     }
 
     /// Restores messages that a former process could not store.
@@ -130,11 +130,11 @@ impl UiContext {
             return;
         };
         if input.is_message() {
-            self.outbox.unstored(id, "the agent ended", self.now);
+            self.outbox.mark_unstored(id, "the agent ended", self.now);
             return self.ask_outbox();
         }
         self.hand_back(agent, input.line());
-        self.returned(id, "the agent ended");
+        self.mark_returned(id, "the agent ended");
     }
 
     /// Puts returned text into the input of its agent.
@@ -142,11 +142,11 @@ impl UiContext {
         self.draft_changed();
         let Some(pane) = self.panes.get_mut(&agent) else {
             let waiting = self.drafts.waiting.entry(agent).or_default();
-            *waiting = joined(waiting, text);
+            *waiting = join(waiting, text);
             return;
         };
         let typed = pane.editor.text();
-        pane.editor.set(&joined(text, &typed));
+        pane.editor.set(&join(text, &typed));
     }
 
     /// Puts waiting text into the input of an agent shown for the first time.
@@ -275,7 +275,7 @@ fn pending_row(entry: &OutboxEntry) -> String {
     clean(&format!("⏸ pending: {reason} · {memory}{text}{detail}")).into_owned()
 }
 
-fn joined(first: &str, second: &str) -> String {
+fn join(first: &str, second: &str) -> String {
     match (first, second) {
         ("", text) | (text, "") => text.to_owned(),
         (first, second) => format!("{first}\n{second}"),

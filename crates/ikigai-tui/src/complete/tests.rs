@@ -16,7 +16,7 @@ fn completion() -> Completion {
 
 fn open(text: &str) -> Completion {
     let mut completion = completion();
-    completion.edited(text, text.len());
+    completion.follow_edit(text, text.len());
     completion
 }
 
@@ -51,24 +51,24 @@ fn once_closed_it_stays_so_until_the_word_changes() {
     let mut completion = open("/re");
     assert!(completion.close() && !completion.close());
 
-    completion.edited("/re", 3);
+    completion.follow_edit("/re", 3);
     assert!(!completion.is_open());
     assert!(completion.ask("/re", 3));
     completion.close();
-    completion.edited("/ret", 4);
+    completion.follow_edit("/ret", 4);
     assert!(completion.is_open());
 }
 
 #[test]
 fn a_cursor_that_moves_opens_nothing_and_closes_what_it_leaves() {
     let mut completion = completion();
-    completion.moved("/re", 3);
+    completion.follow_cursor("/re", 3);
     assert!(!completion.is_open());
 
-    completion.edited("/re", 3);
-    completion.moved("/re", 2);
+    completion.follow_edit("/re", 3);
+    completion.follow_cursor("/re", 2);
     assert!(completion.is_open());
-    completion.moved("/re", 0);
+    completion.follow_cursor("/re", 0);
     assert!(!completion.is_open());
 }
 
@@ -105,17 +105,17 @@ fn rows_show_what_an_entry_is_and_which_letters_were_typed() {
     let mut completion = open("/switch x");
 
     assert_eq!(rows(&mut completion), ["> fix-lexer  works"]);
-    completion.edited("/switch ", 8);
+    completion.follow_edit("/switch ", 8);
     assert_eq!(
         rows(&mut completion),
         ["> docs       idle", "  fix-lexer  works"]
     );
     completion.mark(1);
-    completion.edited("/switch d", 9);
-    completion.edited("/switch ", 8);
+    completion.follow_edit("/switch d", 9);
+    completion.follow_edit("/switch ", 8);
     let fits = |line: &TextLine| width(&line.text()) <= 10;
     assert!(completion.lines(10, ROWS).iter().all(fits));
-    completion.edited("/re", 3);
+    completion.follow_edit("/re", 3);
     let spans = &completion.lines(60, ROWS)[1].spans;
     assert_eq!(
         (spans[1].text.as_str(), spans[1].look),
@@ -153,10 +153,10 @@ fn an_entry_takes_the_place_of_the_word() {
     assert_eq!(open("/clea").take("/clea", 5), taken(1..5, "clear"));
     let mut argument = open("/switch lex");
     assert_eq!(argument.take("/switch lex", 11), taken(8..11, "fix-lexer"));
-    argument.edited("/switch fix-lexer", 17);
+    argument.follow_edit("/switch fix-lexer", 17);
     assert!(!argument.is_open());
     let mut within = completion();
-    within.edited("/rew x", 4);
+    within.follow_edit("/rew x", 4);
     assert_eq!(within.take("/rew x", 4), taken(1..4, "rewind"));
 }
 
@@ -167,25 +167,25 @@ fn files_come_by_directories_as_they_are_wanted() {
         names.iter().map(file).collect()
     };
     let mut completion = completion();
-    completion.edited("see @", 5);
+    completion.follow_edit("see @", 5);
     assert_eq!(completion.wants_directory("see @", 5), Some(String::new()));
     assert_eq!(completion.wants_directory("see ", 4), None);
 
-    completion.listed("", files(&["src/", ".git/", "a b", "README.md"]));
-    completion.edited("see @", 5);
+    completion.set_listing("", files(&["src/", ".git/", "a b", "README.md"]));
+    completion.follow_edit("see @", 5);
 
     assert_eq!(completion.wants_directory("see @", 5), None);
     assert_eq!(rows(&mut completion), ["> README.md", "  src/"]);
-    completion.edited("see @.g", 7);
+    completion.follow_edit("see @.g", 7);
     assert_eq!(rows(&mut completion), ["> .git/"]);
-    completion.edited("see @s", 6);
+    completion.follow_edit("see @s", 6);
     let taken = completion.take("see @s", 6).unwrap();
     assert_eq!((taken.part, taken.text.as_str()), (5..6, "src/"));
-    completion.edited("see @src/", 9);
+    completion.follow_edit("see @src/", 9);
     let wanted = completion.wants_directory("see @src/", 9);
     assert_eq!(wanted.as_deref(), Some("src/"));
-    completion.listed("src/", files(&["lib.rs", "main.rs"]));
-    completion.edited("see @src/m", 10);
+    completion.set_listing("src/", files(&["lib.rs", "main.rs"]));
+    completion.follow_edit("see @src/m", 10);
     assert_eq!(rows(&mut completion), ["> src/main.rs"]);
     assert!(completion.takes_enter("see @src/m", 10));
     let taken = completion.take("see @src/m", 10).unwrap();
@@ -196,8 +196,8 @@ fn files_come_by_directories_as_they_are_wanted() {
 fn a_large_directory_is_bounded() {
     let mut completion = completion();
 
-    completion.listed("", (0..).map(|number| (number.to_string(), false)));
-    completion.edited("@", 1);
+    completion.set_listing("", (0..).map(|number| (number.to_string(), false)));
+    completion.follow_edit("@", 1);
 
     let lines = completion.lines(40, ROWS);
     let count = format!("1/{MOST_FILES}");
@@ -209,7 +209,7 @@ fn names_from_outside_are_made_harmless() {
     let mut completion = completion();
     completion.context.agents = vec![Candidate::new("do\u{1b}[31mcs", "li\nne\u{202e}")];
 
-    completion.edited("/switch d", 9);
+    completion.follow_edit("/switch d", 9);
 
     let line = completion.lines(60, ROWS).remove(0).text();
     assert_eq!(line.trim_end(), "> do␛[31mcs  li ne⟨U+202E⟩");

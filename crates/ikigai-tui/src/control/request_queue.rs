@@ -90,7 +90,7 @@ pub struct RequestQueue {
     coming: mpsc::Receiver<PendingRequest>,
     arrived: Vec<PendingRequest>,
     held: Vec<WaitingRequest>,
-    stirs: Option<watch::Receiver<u64>>,
+    activity: Option<watch::Receiver<u64>>,
     grid: Grid,
     theme: Theme,
     mode: RunMode,
@@ -104,7 +104,7 @@ impl RequestQueue {
             coming,
             arrived: Vec::new(),
             held: Vec::new(),
-            stirs: None,
+            activity: None,
             grid: Grid::default(),
             theme,
             mode,
@@ -115,11 +115,11 @@ impl RequestQueue {
     /// Waits for a request, or until an agent may have started or ended work.
     /// [`RequestQueue::settle`] handles it. Cancel safe.
     pub(crate) async fn came(&mut self, engine: &Engine) {
-        let stirs = self.stirs.get_or_insert_with(|| engine.stirs());
+        let activity = self.activity.get_or_insert_with(|| engine.subscribe());
         tokio::select! {
             biased;
             Some(order) = self.coming.recv() => self.arrived.push(order),
-            Ok(()) = stirs.changed() => {}
+            Ok(()) = activity.changed() => {}
             else => std::future::pending().await,
         }
     }
@@ -153,8 +153,8 @@ impl RequestQueue {
         if self.held.is_empty() {
             return false;
         }
-        if let Some(stirs) = &mut self.stirs {
-            stirs.mark_unchanged();
+        if let Some(activity) = &mut self.activity {
+            activity.mark_unchanged();
         }
         let current = driver.app.current();
         // Check before reading the events, so that none of a turn that just ended is missing.
@@ -202,14 +202,14 @@ impl RequestQueue {
                 Some(ControlAnswer::Said(ControlOutput::Framebuffer(seen)))
             }
             Awaits::Heard(agent) => {
-                (has_heard(agent, driver) || is_over).then_some(ControlAnswer::OK)
+                (is_caught_up(agent, driver) || is_over).then_some(ControlAnswer::OK)
             }
             Awaits::Submitted(agent, number) => {
-                let has_heard = has_heard(agent, driver);
+                let is_caught_up = is_caught_up(agent, driver);
                 match driver.app.ctx.submission_state(number) {
                     // Carried out by the screen itself, or stored.
                     None | Some(SubmissionState::Received) => {
-                        (has_heard || is_over).then_some(ControlAnswer::OK)
+                        (is_caught_up || is_over).then_some(ControlAnswer::OK)
                     }
                     Some(SubmissionState::Pending(reason)) => Some(pending(&reason)),
                     Some(SubmissionState::Returned(reason)) => {
@@ -225,7 +225,7 @@ impl RequestQueue {
                 let asks = live.is_some_and(|live| !live.questions.is_empty());
                 let works = works || driver.engine.is_working(current) == Some(true);
                 let waits = driver.app.waits_for_a_person(current);
-                let is_settled = driver.engine.has_heard(current) && !driver.is_loading();
+                let is_settled = driver.engine.is_caught_up(current) && !driver.is_loading();
                 if waits && is_settled {
                     return Some(ControlAnswer::Said(ControlOutput::Idle { asks: true }));
                 }
@@ -258,9 +258,9 @@ impl RequestQueue {
                 let until = Instant::now() + most;
                 return self.held.push(WaitingRequest { what, until, reply });
             }
-            Ok(Begun::Elsewhere(elsewhere)) => {
+            Ok(Begun::InBackground(answer)) => {
                 tokio::spawn(async move {
-                    let answer = elsewhere.await;
+                    let answer = answer.await;
                     let _ = reply.send(RequestOutcome::Answer(answer));
                 });
                 return;
@@ -283,15 +283,15 @@ impl RequestQueue {
                 if text.trim().is_empty() {
                     return Err("the text is empty".to_owned());
                 }
-                let agent = named(agent.as_deref(), driver).await?;
+                let agent = named_agent(agent.as_deref(), driver).await?;
                 let number = driver.app.ctx.outbox().added();
                 driver.app.submit_to(agent, text);
                 Ok(Begun::Awaits(Awaits::Submitted(agent, number), HEARING))
             }
             ControlRequest::Interrupt { agent } => {
-                let agent = named(agent.as_deref(), driver).await?;
+                let agent = named_agent(agent.as_deref(), driver).await?;
                 driver.app.interrupt_agent(agent);
-                Ok(Begun::heard(agent))
+                Ok(Begun::started(agent))
             }
             ControlRequest::Approve {
                 answer,
@@ -301,7 +301,7 @@ impl RequestQueue {
                 reason,
             } => {
                 let agent = match &agent {
-                    Some(_) => Some(named(agent.as_deref(), driver).await?),
+                    Some(_) => Some(named_agent(agent.as_deref(), driver).await?),
                     None => None,
                 };
                 let questions = driver.app.questions(agent);
@@ -315,14 +315,14 @@ impl RequestQueue {
                 };
                 let call = question.call;
                 driver.app.give_answer(call, answer, AnsweredBy::Socket);
-                Ok(Begun::heard(call.agent))
+                Ok(Begun::started(call.agent))
             }
             ControlRequest::Events {
                 agent,
                 after,
                 follow,
             } => Ok(Begun::Replied(RequestOutcome::Events {
-                agent: named(agent.as_deref(), driver).await?,
+                agent: named_agent(agent.as_deref(), driver).await?,
                 after: Seq(after.unwrap_or(0)),
                 follow,
             })),
@@ -342,7 +342,7 @@ impl RequestQueue {
             }
             ControlRequest::ReadTokenCache => {
                 let (engine, agent) = (driver.engine.clone(), driver.app.current());
-                Ok(Begun::Elsewhere(Box::pin(async move {
+                Ok(Begun::InBackground(Box::pin(async move {
                     match engine.context(agent).await {
                         Ok(context) => ControlAnswer::TokenCache(TokenCache::from(&context)),
                         Err(error) => ControlAnswer::error(error.to_string()),
@@ -366,15 +366,15 @@ impl RequestQueue {
         driver: &mut Driver,
     ) -> Result<Begun, String> {
         let agents = match agent {
-            Some(_) => vec![named(agent, driver).await?],
-            None => driver.engine.attended(),
+            Some(_) => vec![named_agent(agent, driver).await?],
+            None => driver.engine.active_agents(),
         };
         let to = peer.map_or_else(|| "another program".to_owned(), |pid| format!("pid {pid}"));
         for agent in &agents {
             driver.give_away(*agent, &to);
         }
         let engine = driver.engine.clone();
-        Ok(Begun::Elsewhere(Box::pin(async move {
+        Ok(Begun::InBackground(Box::pin(async move {
             let mut released = Vec::new();
             for agent in agents {
                 if let Some(worked) = engine.release(agent).await {
@@ -404,11 +404,11 @@ impl RequestQueue {
     }
 }
 
-fn has_heard(agent: AgentId, driver: &Driver) -> bool {
+fn is_caught_up(agent: AgentId, driver: &Driver) -> bool {
     let live = driver.app.roster().live(agent);
     let is_busy = live.is_some_and(ikigai_engine::Live::is_busy);
     let works = driver.engine.is_working(agent) == Some(true);
-    driver.engine.has_heard(agent) && (is_busy || !works)
+    driver.engine.is_caught_up(agent) && (is_busy || !works)
 }
 
 fn pending(reason: &str) -> ControlAnswer {
@@ -421,12 +421,12 @@ enum Begun {
     /// It waits for a condition, at most this long.
     Awaits(Awaits, Duration),
     /// A task answers it without delaying the screen.
-    Elsewhere(std::pin::Pin<Box<dyn Future<Output = ControlAnswer> + Send>>),
+    InBackground(std::pin::Pin<Box<dyn Future<Output = ControlAnswer> + Send>>),
     Replied(RequestOutcome),
 }
 
 impl Begun {
-    fn heard(agent: AgentId) -> Self {
+    fn started(agent: AgentId) -> Self {
         Self::Awaits(Awaits::Heard(agent), HEARING)
     }
 
@@ -467,11 +467,11 @@ fn type_keys(keys: &str, driver: &mut Driver) -> Result<Begun, String> {
     for happening in happened {
         driver.app.handle_input(happening, Instant::now());
     }
-    Ok(Begun::heard(agent))
+    Ok(Begun::started(agent))
 }
 
 /// Returns the agent of this name, or the visible one.
-async fn named(name: Option<&str>, driver: &Driver) -> Result<AgentId, String> {
+async fn named_agent(name: Option<&str>, driver: &Driver) -> Result<AgentId, String> {
     let Some(name) = name else {
         return Ok(driver.app.current());
     };

@@ -116,15 +116,15 @@ impl Loader {
     }
 
     /// Takes the lease of an agent.
-    pub(super) fn attend(&self, agent: AgentId) {
+    pub(super) fn activate(&self, agent: AgentId) {
         let engine = self.engine.clone();
         self.send(async move {
-            let attended = match engine.reader().agent(agent).await {
-                Ok(Some(record)) => engine.attend(&record).await,
+            let active_agents = match engine.reader().agent(agent).await {
+                Ok(Some(record)) => engine.activate(&record).await,
                 Ok(None) => Ok(()),
                 Err(error) => Err(error.into()),
             };
-            match attended {
+            match active_agents {
                 Ok(()) | Err(EngineError::Dead(_)) => LoadResult::Attended(agent),
                 Err(EngineError::Commit(CommitError::Held { owner, .. })) => {
                     let holder = format!(
@@ -198,7 +198,7 @@ impl Loader {
             let stopped = engine.supervise().await;
             for one in stopped.iter().flatten().filter(|one| !one.goes_on) {
                 // Its questions appear again, unless it ended or was taken meanwhile.
-                let _ = engine.attend(&one.agent).await;
+                let _ = engine.activate(&one.agent).await;
             }
             or_trouble(stopped, |stopped| {
                 LoadResult::Stopped(engine.stopped_lines(&stopped))
@@ -256,13 +256,13 @@ impl Loader {
     ) {
         let engine = self.engine.clone();
         self.send(async move {
-            let asked = SearchOptions {
+            let options = SearchOptions {
                 limit: MOST_HITS,
                 cursor: after,
                 workdir: Some(Path::new(&workdir)),
                 ..SearchOptions::default()
             };
-            match engine.search(&typed, asked).await {
+            match engine.search(&typed, options).await {
                 Ok(Ok(found)) => {
                     let now = engine.now();
                     let hits = Hits {
@@ -336,7 +336,11 @@ fn or_trouble<T>(read: Result<T, EngineError>, found: impl FnOnce(T) -> LoadResu
 fn branch_of(directory: &Path) -> Option<String> {
     let mut above = directory.ancestors().map(|up| up.join(".git"));
     let git = above.find(|git| git.exists())?;
-    let git = if git.is_dir() { git } else { linked(&git)? };
+    let git = if git.is_dir() {
+        git
+    } else {
+        linked_directory(&git)?
+    };
     let head = std::fs::read_to_string(git.join("HEAD")).ok()?;
     let head = head.trim();
     let name = head.strip_prefix("ref: refs/heads/").or(head.get(..7))?;
@@ -345,7 +349,7 @@ fn branch_of(directory: &Path) -> Option<String> {
 
 /// Returns the Git directory of a linked work tree.
 #[expect(clippy::disallowed_methods, reason = "runs on a blocking thread")]
-fn linked(git: &Path) -> Option<PathBuf> {
+fn linked_directory(git: &Path) -> Option<PathBuf> {
     let text = std::fs::read_to_string(git).ok()?;
     Some(PathBuf::from(text.trim().strip_prefix("gitdir: ")?))
 }

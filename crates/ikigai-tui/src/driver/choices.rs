@@ -31,12 +31,12 @@ fn models(mut offers: Vec<Offer>, answering: Option<&ModelChoice>) -> Picker {
     let entries = offers.iter().map(|offer| {
         let name = offer.name();
         let run = PickerAction::Run(format!("/model {name}"));
-        let deed = if offer.levels.len() > 1 {
+        let action = if offer.levels.len() > 1 {
             PickerAction::Choose(Box::new(levels(&name, offer)))
         } else {
             run
         };
-        PickerEntry::new(name, about(offer), deed)
+        PickerEntry::new(name, about(offer), action)
     });
     let title = match &answering {
         Some(answering) => format!("Choose a model (now {answering})"),
@@ -81,8 +81,8 @@ async fn sessions(engine: &Engine) -> Result<Picker, EngineError> {
         let living = counted(entry.living, "agent");
         let ago = since(entry.touched_at, now);
         let about = format!("{living:<10} {ago:>8}  {}", latest.name);
-        let deed = PickerAction::Run(format!("/switch {}", latest.name));
-        Some(PickerEntry::new(entry.session.directory, about, deed))
+        let action = PickerAction::Run(format!("/switch {}", latest.name));
+        Some(PickerEntry::new(entry.session.directory, about, action))
     });
     Ok(Picker::new("Go to a session", entries.collect(), None))
 }

@@ -50,7 +50,7 @@ impl Driver {
         match self.engine.screen_line(agent, input).await {
             // Commands of this screen are not for the other one.
             Ok(Some(next)) => {
-                self.app.received(id);
+                self.app.mark_received(id);
                 self.app
                     .handle_event(agent, &UiEvent::Next(next), Instant::now());
                 return true;
@@ -63,7 +63,7 @@ impl Driver {
         }
         match self.fork_here(agent, input).await {
             Ok(true) => {
-                self.app.received(id);
+                self.app.mark_received(id);
                 return true;
             }
             Ok(false) => {}
@@ -84,7 +84,7 @@ impl Driver {
                 ControlOutput::Ok | ControlOutput::Pending { .. }
             ))
         ) {
-            self.app.received(id);
+            self.app.mark_received(id);
             self.app
                 .toast(format!("Open in another ikigai ({where_to}): sent there"));
             return true;
@@ -94,7 +94,7 @@ impl Driver {
         }
         match self.engine.store_pending(agent, submission).await {
             Ok(()) => {
-                self.app.received(id);
+                self.app.mark_received(id);
                 self.app
                     .toast(format!("Open in another ikigai ({where_to}): queued there"));
             }
@@ -132,7 +132,7 @@ impl Driver {
         let record = self.engine.reader().agent(agent).await;
         let record = record.map_err(|error| error.to_string())?;
         let record = record.ok_or("agent not found in the store")?;
-        let owner = match self.engine.attend(&record).await {
+        let owner = match self.engine.activate(&record).await {
             Ok(()) => return Ok("This agent is already open here".to_owned()),
             Err(EngineError::Commit(CommitError::Held { owner, .. })) => owner,
             Err(error) => return Err(error.to_string()),
@@ -145,7 +145,7 @@ impl Driver {
             ControlAnswer::Error { error } => return Err(error),
             _ => return Err("unexpected answer of the other process".to_owned()),
         };
-        let taken = self.engine.attend(&record).await;
+        let taken = self.engine.activate(&record).await;
         taken.map_err(|_| format!("pid {} did not release the agent", owner.pid))?;
         self.show(agent).await;
         self.app.set_holder(None);
@@ -198,14 +198,14 @@ async fn release_background(
     engine: &Engine,
     neighbours: &dyn Neighbours,
 ) -> Result<Vec<AgentId>, StoreError> {
-    let mut asked = Vec::new();
+    let mut contacted = Vec::new();
     let mut released: Vec<AgentId> = Vec::new();
     let owners = engine.reader().owners().await?.into_iter();
     for owner in owners.filter(ProcessRecord::may_live) {
-        if owner.pid == std::process::id() || asked.contains(&owner.pid) {
+        if owner.pid == std::process::id() || contacted.contains(&owner.pid) {
             continue;
         }
-        asked.push(owner.pid);
+        contacted.push(owner.pid);
         let is_background = matches!(
             neighbours.ask(&owner, ControlRequest::Version).await,
             Ok(ControlAnswer::Said(ControlOutput::Version(version))) if version.mode == "background"

@@ -22,7 +22,7 @@ const MOST_LOOKED_BACK: usize = 64;
 #[derive(Debug)]
 pub(crate) enum MailboxItem {
     /// Event of an agent.
-    Told(AgentId, UiEvent),
+    Event(AgentId, UiEvent),
     /// Result of a background load.
     Found(LoadResult),
 }
@@ -47,8 +47,8 @@ impl Mailbox {
     fn put(&self, agent: AgentId, update: &UiEvent) {
         let mut waiting = self.lock();
         // Several calls print by turns, each lines and a newest line.
-        for letter in waiting.iter_mut().rev().take(MOST_LOOKED_BACK) {
-            let MailboxItem::Told(of, before) = letter else {
+        for item in waiting.iter_mut().rev().take(MOST_LOOKED_BACK) {
+            let MailboxItem::Event(of, before) = item else {
                 break;
             };
             if *of == agent && is_joined(before, update) {
@@ -58,7 +58,7 @@ impl Mailbox {
                 break;
             }
         }
-        waiting.push_back(MailboxItem::Told(agent, update.clone()));
+        waiting.push_back(MailboxItem::Event(agent, update.clone()));
         drop(waiting);
         self.came.notify_one();
         if is_urgent(update) {

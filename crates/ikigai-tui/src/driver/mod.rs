@@ -84,7 +84,7 @@ impl Driver {
         engine.set_screen();
         let agent = match whom {
             FirstAgent::Agent(agent) => agent,
-            FirstAgent::New { session, workdir } => engine.attend_new(&session, &workdir).await?,
+            FirstAgent::New { session, workdir } => engine.activate_new(&session, &workdir).await?,
         };
         let pane = Pane::open(&engine, agent).await?;
         let mut app = App::new(around, bindings, size, pane, Instant::now());
@@ -107,7 +107,7 @@ impl Driver {
     pub fn start(&mut self) {
         let current = self.app.current();
         self.start_drafts();
-        self.loader.attend(current);
+        self.loader.activate(current);
         self.loader.read_tree(self.app.current());
         self.load_status();
         self.loader.list_choices(self.app.workdir());
@@ -166,7 +166,7 @@ impl Driver {
         }
         for letter in self.loader.mailbox.take() {
             match letter {
-                MailboxItem::Told(agent, update) => self.handle_event(agent, update).await,
+                MailboxItem::Event(agent, update) => self.handle_event(agent, update).await,
                 MailboxItem::Found(found) => self.handle_loaded(found).await,
             }
         }
@@ -326,7 +326,7 @@ impl Driver {
         self.engine.note_use(agent);
         self.add_unlisted().await;
         self.follower.stop();
-        self.loader.attend(agent);
+        self.loader.activate(agent);
         self.load_status();
     }
 
@@ -396,7 +396,7 @@ impl Driver {
             | LoadResult::CheckedOut(..)
             | LoadResult::Held(..) => {}
             LoadResult::Delivered(agent, submission, delivered) => {
-                self.delivered(agent, submission, delivered).await;
+                self.mark_delivered(agent, submission, delivered).await;
             }
             LoadResult::PendingStored(agent, submission, stored) => {
                 self.pending_stored(agent, &submission, stored);

@@ -25,7 +25,7 @@ pub(super) async fn sent_before(engine: &Engine, own: AgentId) -> Result<Vec<Str
         let rows = engine.reader().page(query).await?;
         sent.extend(
             rows.iter()
-                .filter_map(|row| Some((row.created_at, typed(row)?))),
+                .filter_map(|row| Some((row.created_at, typed_text(row)?))),
         );
     }
     sent.sort_by_key(|(at, _)| *at);
@@ -33,7 +33,7 @@ pub(super) async fn sent_before(engine: &Engine, own: AgentId) -> Result<Vec<Str
 }
 
 /// Returns the line that the user typed for this row.
-fn typed(row: &Row) -> Option<String> {
+fn typed_text(row: &Row) -> Option<String> {
     let data = row.data.as_deref();
     match row.kind.read_as()? {
         Kind::User => {

@@ -53,7 +53,7 @@ impl Driver {
         // A store that does not answer must not keep keys from being seen.
         let mut delivery = tokio::spawn(async move { engine.say(agent, request).await });
         match tokio::time::timeout(DELIVERY, &mut delivery).await {
-            Ok(Ok(delivered)) => self.delivered(agent, submission, delivered).await,
+            Ok(Ok(delivered)) => self.mark_delivered(agent, submission, delivered).await,
             Ok(Err(_)) => {}
             Err(_) => {
                 let mailbox = self.mailbox();
@@ -67,14 +67,14 @@ impl Driver {
     }
 
     /// Handles the delivery of a line to an agent.
-    pub(super) async fn delivered(
+    pub(super) async fn mark_delivered(
         &mut self,
         agent: AgentId,
         submission: Submission,
         delivered: Result<(), EngineError>,
     ) {
         let Err(error) = delivered else {
-            return self.app.ctx.delivered(submission.id);
+            return self.app.ctx.mark_delivered(submission.id);
         };
         if let EngineError::Commit(CommitError::Held { owner, .. }) = &error
             && self.send_to_holder(agent, &submission, owner).await
@@ -144,7 +144,7 @@ impl Driver {
         stored: Result<(), EngineError>,
     ) {
         match stored {
-            Ok(()) => self.app.received(submission.id),
+            Ok(()) => self.app.mark_received(submission.id),
             Err(error) => self.not_submitted(agent, submission, &error),
         }
     }

@@ -16,7 +16,7 @@ const TAB_COLUMNS: usize = 4;
 
 /// Returns the visible form of a grapheme in a column, and its width in cells. The width is at
 /// least one and at most a row.
-pub(super) fn shown(grapheme: &str, column: usize, row_columns: usize) -> (Cow<'_, str>, usize) {
+pub(super) fn display(grapheme: &str, column: usize, row_columns: usize) -> (Cow<'_, str>, usize) {
     if grapheme == "\t" {
         let to_stop = TAB_COLUMNS - column % TAB_COLUMNS;
         // A tab never wraps: it ends at the end of its row.

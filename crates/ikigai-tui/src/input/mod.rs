@@ -370,7 +370,7 @@ impl Editor {
         let mut line = TextLine::default();
         let (mut at, mut column) = (range.start, 0);
         for unit in units(&self.text, range) {
-            let (text, columns) = self.rows.shown(unit, column);
+            let (text, columns) = self.rows.display(unit, column);
             let folded = self.text.piece_end(at).1;
             let plain = !folded && (text == unit || unit == "\t");
             let look = if plain { Tone::Text } else { Tone::Faint }.into();

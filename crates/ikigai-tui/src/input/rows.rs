@@ -6,7 +6,7 @@ use std::ops::Range;
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::clip::Clip;
-use super::display_text::shown;
+use super::display_text::display;
 
 /// Distance between firm rows within a line, in bytes.
 /// A change rewraps only up to the next firm row and shifts the rows below, so a key costs little
@@ -129,7 +129,7 @@ impl EditorRows {
         let start = self.range(clip, row).start;
         let mut column = 0;
         for unit in units(clip, start..at.max(start)) {
-            column += self.shown(unit, column).1;
+            column += self.display(unit, column).1;
         }
         (row, column)
     }
@@ -141,7 +141,7 @@ impl EditorRows {
         let mut at = range.start;
         let mut column = 0;
         for unit in units(clip, range.clone()) {
-            let end = column + self.shown(unit, column).1;
+            let end = column + self.display(unit, column).1;
             // The end of a continued row is the start of the next one.
             let last = at + unit.len() == range.end && self.continues(clip, row + 1);
             if end > wanted || last {
@@ -154,8 +154,8 @@ impl EditorRows {
     }
 
     /// Returns the visible form of a grapheme in this column, and its width.
-    pub(super) fn shown<'a>(&self, unit: &'a str, column: usize) -> (Cow<'a, str>, usize) {
-        shown(unit, column, self.width)
+    pub(super) fn display<'a>(&self, unit: &'a str, column: usize) -> (Cow<'a, str>, usize) {
+        display(unit, column, self.width)
     }
 
     /// Wraps a part from the start of a row to the end of a line.
@@ -236,7 +236,7 @@ impl EditorRows {
             return Some((rest.get(..length)?, columns));
         }
         let unit = rest.graphemes(true).next()?;
-        Some((unit, self.shown(unit, column).1))
+        Some((unit, self.display(unit, column).1))
     }
 }
 

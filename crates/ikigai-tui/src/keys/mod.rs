@@ -30,7 +30,7 @@ pub enum KeyMode {
     /// Search in sent messages; above the input, whose edits change the needle.
     Search,
     /// A question that does not yet take keys; precedes the input.
-    Asked,
+    ClosedQuestion,
     /// A question that takes keys.
     Question,
     /// Questions of other agents; precedes the input.
@@ -53,7 +53,7 @@ impl KeyMode {
         Self::Always,
         Self::List,
         Self::Search,
-        Self::Asked,
+        Self::ClosedQuestion,
         Self::Question,
         Self::Others,
         Self::Browse,
@@ -76,7 +76,7 @@ impl KeyMode {
             Self::Always => "Everywhere",
             Self::List => "Completion list",
             Self::Search => "Search in sent messages",
-            Self::Asked => "A question appears while you type",
+            Self::ClosedQuestion => "A question appears while you type",
             Self::Question => "Question",
             Self::Others => "Questions of other agents",
             Self::Browse => "Browse mode",
@@ -147,7 +147,7 @@ impl Default for Bindings {
         let mut bound = Vec::new();
         for entry in entries() {
             for (mode, names) in entry.keys {
-                for keys in names.iter().filter_map(|names| parsed(names).ok()) {
+                for keys in names.iter().filter_map(|names| parse_keys(names).ok()) {
                     bound.push(Binding {
                         mode: *mode,
                         keys,
@@ -166,7 +166,7 @@ impl Bindings {
     pub fn with(configured: &[(String, String)]) -> Result<Self, BindError> {
         let mut bindings = Self::default();
         for (names, action) in configured {
-            let keys = parsed(names)?;
+            let keys = parse_keys(names)?;
             if action == NONE {
                 bindings.bound.retain(|bound| bound.keys != keys);
                 continue;
@@ -180,8 +180,8 @@ impl Bindings {
             let (mode, _) = entry.keys.first().ok_or_else(unknown)?;
             // Remove bindings that the new keys hide, or that hide them.
             bindings.bound.retain(|bound| {
-                let meets = bound.keys.starts_with(&keys) || keys.starts_with(&bound.keys);
-                !meets || !mode.covers(bound.mode)
+                let overlaps = bound.keys.starts_with(&keys) || keys.starts_with(&bound.keys);
+                !overlaps || !mode.covers(bound.mode)
             });
             bindings.bound.push(Binding {
                 mode: *mode,
@@ -301,7 +301,7 @@ pub fn page() -> String {
     page
 }
 
-fn parsed(names: &str) -> Result<Vec<KeyPress>, BindError> {
+fn parse_keys(names: &str) -> Result<Vec<KeyPress>, BindError> {
     let keys = names.split_whitespace().map(str::parse);
     let keys: Vec<KeyPress> = keys
         .collect::<Result<_, _>>()

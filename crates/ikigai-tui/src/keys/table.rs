@@ -86,7 +86,7 @@ actions! {
     SearchTake "search-take" [Search: "enter" "tab"] "use the match"
     SearchLeave "search-leave" [Search: "ctrl-g"] "cancel, as does esc"
 
-    AnswerQuestion "answer-question" [Asked: "tab"] "answer the question"
+    AnswerQuestion "answer-question" [ClosedQuestion: "tab"] "answer the question"
     AnswerOnce "answer-once" [Question: "y"] "allow once"
     AnswerAlways "answer-always" [Question: "a"] "always allow calls that match the pattern"
     AnswerPattern "answer-pattern" [Question: "e"] "edit the pattern"

@@ -1,7 +1,7 @@
 use std::collections::HashSet;
 
 use super::{
-    Action, BindError, Bindings, KeyMode, Meaning, NoSuchKey, entries, label, page, parsed,
+    Action, BindError, Bindings, KeyMode, Meaning, NoSuchKey, entries, label, page, parse_keys,
 };
 use crate::input::EditCommand;
 use crate::key::{KeyCode, KeyPress};
@@ -12,7 +12,7 @@ fn bound(pairs: &[(&str, &str)]) -> Result<Bindings, BindError> {
 }
 
 fn meaning(bindings: &Bindings, modes: &[KeyMode], keys: &str) -> Meaning {
-    bindings.meaning(modes, &parsed(keys).unwrap())
+    bindings.meaning(modes, &parse_keys(keys).unwrap())
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn every_action_has_one_name_and_keys_that_no_other_has() {
         assert!(entry.name.chars().all(kebab), "{}", entry.name);
         for (mode, keys) in entry.keys {
             for key in *keys {
-                let parsed = parsed(key).unwrap();
+                let parsed = parse_keys(key).unwrap();
                 assert_eq!(super::names(&parsed), *key);
                 assert!(taken.insert((*mode, parsed)), "{key} twice in {mode:?}");
             }
@@ -227,13 +227,13 @@ fn the_essential_keys_are_twenty_that_are_bound() {
 #[test]
 fn the_next_keys_of_a_prefix_are_those_that_hold() {
     let bindings = bound(&[("ctrl-x q", "none"), ("ctrl-x b", "board")]).unwrap();
-    let next = bindings.next_keys(&[KeyMode::Input], &parsed("ctrl-x").unwrap());
+    let next = bindings.next_keys(&[KeyMode::Input], &parse_keys("ctrl-x").unwrap());
 
     let keys: Vec<_> = next.iter().map(|(key, _)| key.label()).collect();
 
     assert!(keys.contains(&"b".to_owned()), "{keys:?}");
     assert!(!keys.contains(&"q".to_owned()), "{keys:?}");
-    assert_eq!(bindings.next_keys(&[], &parsed("ctrl-t").unwrap()), []);
+    assert_eq!(bindings.next_keys(&[], &parse_keys("ctrl-t").unwrap()), []);
 }
 
 /// `docs/keys.md` is generated from the table.

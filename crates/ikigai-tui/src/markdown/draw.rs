@@ -8,7 +8,7 @@ use pulldown_cmark::{CodeBlockKind, CowStr, Event, HeadingLevel, Parser, Tag, Ta
 use super::code;
 use super::highlight::Highlighter;
 use super::table::MarkdownTable;
-use super::{MASK, MarkdownStyle, masked, options};
+use super::{MASK, MarkdownStyle, mask, options};
 use crate::line::{TextLine, TextSpan};
 use crate::look::{Look, Tone};
 use crate::signs::Sign;
@@ -38,7 +38,7 @@ pub(super) fn draw(text: &str, style: &MarkdownStyle, lines: &mut Vec<TextLine>)
         code: None,
         table: None,
     };
-    let text = masked(text);
+    let text = mask(text);
     let mut depth = 0_usize;
     for event in Parser::new_ext(&text, options()) {
         drawing.wants_gap |= depth == 0;
@@ -52,7 +52,7 @@ pub(super) fn draw(text: &str, style: &MarkdownStyle, lines: &mut Vec<TextLine>)
 }
 
 /// Restores masked colons and cleans the text again: an entity can encode any character.
-fn unmasked(text: &str) -> Cow<'_, str> {
+fn unmask(text: &str) -> Cow<'_, str> {
     if text.contains(MASK) {
         return Cow::Owned(clean(&text.replace(MASK, ":")).into_owned());
     }
@@ -298,7 +298,7 @@ impl Drawing<'_> {
             let text = text.strip_suffix('\n').unwrap_or(text);
             for line in text.split('\n') {
                 let (lead, rest) = self.leads();
-                let line = unmasked(line);
+                let line = unmask(line);
                 code::draw_line(
                     &line,
                     &mut highlighter,
@@ -329,10 +329,10 @@ impl Drawing<'_> {
         look.set_off |= base.set_off;
         match self.spans.last_mut() {
             Some(last) if last.look == look && last.link == link => {
-                last.text.push_str(&unmasked(text));
+                last.text.push_str(&unmask(text));
             }
             _ => self.spans.push(TextSpan {
-                text: unmasked(text).into_owned(),
+                text: unmask(text).into_owned(),
                 look,
                 link,
             }),

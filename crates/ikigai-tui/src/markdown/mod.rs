@@ -51,7 +51,7 @@ const MASK: char = '\u{1}';
 
 /// Masks link definitions, keeping the length, so that they are shown verbatim.
 /// A definition would change rows that were drawn long before it.
-fn masked(text: &str) -> Cow<'_, str> {
+fn mask(text: &str) -> Cow<'_, str> {
     if text.contains("]:") {
         return Cow::Owned(text.replace("]:", "]\u{1}"));
     }

@@ -2,7 +2,7 @@
 
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag};
 
-use super::{masked, options};
+use super::{mask, options};
 
 /// Part of a text that is drawn separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Slice {
 
 /// Splits a text into slices.
 pub(super) fn of(text: &str) -> Vec<Slice> {
-    let text = masked(text);
+    let text = mask(text);
     let mut slices = Vec::new();
     let mut depth = 0_usize;
     for (event, range) in Parser::new_ext(&text, options()).into_offset_iter() {

@@ -49,7 +49,7 @@ impl MarkdownTable {
         }
         match self.columns(room) {
             Some(widths) => self.in_columns(&widths, symbols),
-            None => self.told(symbols),
+            None => self.list_lines(symbols),
         }
     }
 
@@ -125,7 +125,7 @@ impl MarkdownTable {
     }
 
     /// Lists `name: value` for each cell, with an empty line between rows.
-    fn told(self, symbols: Symbols) -> Vec<Spans> {
+    fn list_lines(self, symbols: Symbols) -> Vec<Spans> {
         let mut rows = self.rows.into_iter();
         let head = rows.next().unwrap_or_default();
         let mut lines: Vec<Spans> = Vec::new();

@@ -25,7 +25,7 @@ fn a_line_that_is_received_at_once_leaves_no_trace() {
 
     outbox.send(agent(), line(1, "hello"), now);
     outbox.tick(now);
-    outbox.received(MailId(1));
+    outbox.mark_received(MailId(1));
 
     assert_eq!(outbox.take_actions(), []);
     assert_eq!(outbox.due(), None);
@@ -37,13 +37,13 @@ fn a_message_that_is_not_stored_is_saved_and_tried_until_it_is() {
     let (mut outbox, now) = (Outbox::default(), Instant::now());
     outbox.send(agent(), line(1, "hello"), now);
 
-    outbox.unstored(MailId(1), "no room", now);
+    outbox.mark_unstored(MailId(1), "no room", now);
     let saved = outbox.take_actions();
     let later = outbox.due().unwrap();
     outbox.tick(later);
     let stored = outbox.take_actions();
-    outbox.unstored(MailId(1), "no room", later);
-    outbox.saved(MailId(1), false);
+    outbox.mark_unstored(MailId(1), "no room", later);
+    outbox.mark_saved(MailId(1), false);
     let again = outbox.due().unwrap();
     outbox.tick(again);
 
@@ -53,7 +53,7 @@ fn a_message_that_is_not_stored_is_saved_and_tried_until_it_is() {
     assert!(outbox.pending().all(OutboxEntry::is_in_memory));
     let state = SubmissionState::Pending("no room".to_owned());
     assert_eq!(outbox.state(0), Some(state));
-    outbox.received(MailId(1));
+    outbox.mark_received(MailId(1));
     assert_eq!(outbox.take_actions(), [OutboxAction::Drop(MailId(1))]);
 }
 
@@ -61,14 +61,14 @@ fn a_message_that_is_not_stored_is_saved_and_tried_until_it_is() {
 fn messages_of_an_agent_are_stored_one_after_the_other() {
     let (mut outbox, now) = (Outbox::default(), Instant::now());
     outbox.send(agent(), line(1, "one"), now);
-    outbox.unstored(MailId(1), "no room", now);
+    outbox.mark_unstored(MailId(1), "no room", now);
     assert!(outbox.send_behind(agent(), &line(2, "two"), now));
     assert!(!outbox.send_behind(agent(), &line(3, "/mark"), now));
     outbox.take_actions();
 
     outbox.tick(now + RETRY_PAUSE);
     let first = outbox.take_actions();
-    outbox.received(MailId(1));
+    outbox.mark_received(MailId(1));
     outbox.tick(now + RETRY_PAUSE);
     let then = outbox.take_actions();
 
@@ -87,7 +87,7 @@ fn two_equal_messages_are_told_apart_by_their_ids() {
     let (mut outbox, now) = (Outbox::default(), Instant::now());
     for number in [1, 2] {
         outbox.send(agent(), line(number, "same"), now);
-        outbox.unstored(MailId(number.into()), "no room", now);
+        outbox.mark_unstored(MailId(number.into()), "no room", now);
     }
 
     let taken = outbox.take_back(agent()).unwrap();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::cell::GridCell;
 use super::grid::Grid;
 use super::pen::{Pen, csi};
-use super::row::{RowWriter, is_risky, used};
+use super::row::{RowWriter, is_risky, used_columns};
 use super::scroll::{self, Scroll};
 use super::theme::{CellStyle, Theme};
 use crate::look::Look;
@@ -129,7 +129,7 @@ impl Painter {
             return;
         }
         let theme = self.theme;
-        let blank_from = used(new, theme);
+        let blank_from = used_columns(new, theme);
         let mut writer = RowWriter {
             pen: &mut self.pen,
             out: &mut self.frame,
@@ -192,8 +192,8 @@ impl Painter {
         self.pen.go(number(start), 0, &mut self.frame);
         // More terminals support deleting and inserting rows in a region than scrolling, and it
         // adds nothing to their own scrollback.
-        let deed = if scroll.up { b'M' } else { b'L' };
-        csi(&mut self.frame, &[number(scroll.by)], deed);
+        let command = if scroll.up { b'M' } else { b'L' };
+        csi(&mut self.frame, &[number(scroll.by)], command);
         self.frame.extend_from_slice(b"\x1b[r");
         self.pen.lose();
         let columns = usize::from(self.columns);

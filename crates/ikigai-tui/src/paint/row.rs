@@ -200,7 +200,7 @@ impl RowWriter<'_> {
 }
 
 /// Returns the column from which a row is plain background.
-pub(super) fn used(row: &[GridCell], theme: Theme) -> usize {
+pub(super) fn used_columns(row: &[GridCell], theme: Theme) -> usize {
     let plain = theme.style(Look::default()).on_blank();
     let is_background = |cell: &GridCell| {
         cell.is_blank() && cell.link == 0 && theme.style(cell.look()).on_blank() == plain

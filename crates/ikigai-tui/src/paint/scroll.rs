@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::cell::{GridCell, mix};
-use super::row::used;
+use super::row::used_columns;
 use super::theme::Theme;
 
 /// Cells that a scroll must save to be worth its bytes.
@@ -39,7 +39,7 @@ pub(super) fn find(
         new: new.chunks_exact(columns).map(digest).collect(),
         costs: new
             .chunks_exact(columns)
-            .map(|row| used(row, theme))
+            .map(|row| used_columns(row, theme))
             .collect(),
     };
     let count = rows.old.len();

@@ -65,7 +65,7 @@ impl Theme {
     ];
 
     /// Returns the theme by its name.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::NAMES
             .into_iter()
             .find_map(|(known, theme)| (known == name).then_some(theme))

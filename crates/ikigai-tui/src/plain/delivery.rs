@@ -40,7 +40,7 @@ impl<W: Write> Plain<W> {
         self.outbox.send(agent, submission.clone(), Instant::now());
         let request = UserRequest::Submit(submission.clone());
         let error = match self.engine.say(agent, request).await {
-            Ok(()) => return self.outbox.delivered(submission.id),
+            Ok(()) => return self.outbox.mark_delivered(submission.id),
             Err(error) => error,
         };
         let is_held = matches!(&error, EngineError::Commit(CommitError::Held { .. }));
@@ -49,9 +49,9 @@ impl<W: Write> Plain<W> {
         }
         match self.engine.store_pending(agent, &submission).await {
             Ok(()) => {
-                self.outbox.received(submission.id);
-                let told = "This agent is open in another ikigai. Your message was queued there";
-                self.talk.not_said(told);
+                self.outbox.mark_received(submission.id);
+                let notice = "This agent is open in another ikigai. Your message was queued there";
+                self.talk.not_said(notice);
             }
             Err(error) => self.not_submitted(&submission, &error),
         }
@@ -61,18 +61,18 @@ impl<W: Write> Plain<W> {
     fn not_submitted(&mut self, submission: &Submission, error: &EngineError) {
         let (id, reason) = (submission.id, error.to_string());
         if submission.input.is_message() && error.may_pass() {
-            return self.unstored(id, &reason);
+            return self.mark_unstored(id, &reason);
         }
-        self.outbox.returned(id, &reason);
+        self.outbox.mark_returned(id, &reason);
         let line = beginning(submission.line(), NOT_STORED_CHARS);
         self.talk
             .not_said(&format!("not stored ({reason}): {line}"));
     }
 
-    fn unstored(&mut self, id: MailId, reason: &str) {
+    fn mark_unstored(&mut self, id: MailId, reason: &str) {
         let is_new = !self.outbox.pending().any(|one| one.submission.id == id);
         let reason = format!("store is away: {reason}");
-        self.outbox.unstored(id, &reason, Instant::now());
+        self.outbox.mark_unstored(id, &reason, Instant::now());
         if is_new {
             self.report_pending(id);
         }
@@ -92,12 +92,12 @@ impl<W: Write> Plain<W> {
     pub(super) fn line_changed(&mut self, line: LineChange<'_>) {
         match line {
             LineChange::Received(id) => {
-                self.outbox.received(id);
+                self.outbox.mark_received(id);
             }
-            LineChange::Unstored { id, reason } => self.unstored(id, reason),
+            LineChange::Unstored { id, reason } => self.mark_unstored(id, reason),
             LineChange::NotStored { id, reason, .. } => {
                 if let Some(id) = id {
-                    self.outbox.returned(id, reason);
+                    self.outbox.mark_returned(id, reason);
                 }
             }
             LineChange::Running(id) => {
@@ -113,7 +113,7 @@ impl<W: Write> Plain<W> {
     pub(super) fn take_found(&mut self, found: LoadResult) {
         match found {
             LoadResult::PendingStored(_, submission, Ok(())) => {
-                self.outbox.received(submission.id);
+                self.outbox.mark_received(submission.id);
                 let text = clean_line(submission.line());
                 self.talk.add(&format!("stored: {text}"));
             }
@@ -122,7 +122,7 @@ impl<W: Write> Plain<W> {
             }
             LoadResult::Kept(DraftReport::Saved(id, on_disk)) => {
                 let is_pending = self.outbox.pending().any(|one| one.submission.id == id);
-                self.outbox.saved(id, on_disk);
+                self.outbox.mark_saved(id, on_disk);
                 if is_pending && !on_disk {
                     self.talk.add("in memory only: lost if ikigai exits");
                 }
@@ -145,8 +145,8 @@ impl<W: Write> Plain<W> {
         let mut drafts = HashMap::<AgentId, Vec<&str>>::new();
         for PendingMessage { agent, submission } in commands {
             let text = clean_line(submission.line());
-            let told = format!("not run, from the last run: {text} (type it again to run it)");
-            self.talk.add(&told);
+            let notice = format!("not run, from the last run: {text} (type it again to run it)");
+            self.talk.add(&notice);
             drafts.entry(*agent).or_default().push(submission.line());
         }
         for (agent, lines) in drafts {
@@ -177,9 +177,11 @@ impl<W: Write> Plain<W> {
             return;
         };
         if input.is_message() {
-            return self.outbox.unstored(id, "the agent ended", Instant::now());
+            return self
+                .outbox
+                .mark_unstored(id, "the agent ended", Instant::now());
         }
-        self.outbox.returned(id, "the agent ended");
+        self.outbox.mark_returned(id, "the agent ended");
         let line = clean_line(input.line());
         self.talk
             .not_said(&format!("not stored, the agent ended: {line}"));

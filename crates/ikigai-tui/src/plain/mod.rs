@@ -68,7 +68,7 @@ pub async fn run(
     engine.observe(mailbox.observer(), true);
     let agent = match whom {
         FirstAgent::Agent(agent) => agent,
-        FirstAgent::New { session, workdir } => engine.attend_new(&session, &workdir).await?,
+        FirstAgent::New { session, workdir } => engine.activate_new(&session, &workdir).await?,
     };
     let mut plain = Plain {
         talk: Talk::new(agent),
@@ -129,7 +129,7 @@ impl<W: Write> Plain<W> {
             .await
             .map_err(EngineError::from)?;
         if let Some(record) = record
-            && let Err(error) = Box::pin(self.engine.attend(&record)).await
+            && let Err(error) = Box::pin(self.engine.activate(&record)).await
         {
             self.talk.add(&format!("warning: {error}"));
         }
@@ -161,7 +161,7 @@ impl<W: Write> Plain<W> {
                     Some((line, read_at)) => self.talk.line(&line, read_at),
                     None => return Ok(()),
                 },
-                told = signals.next() => match told {
+                notice = signals.next() => match notice {
                     SignalEvent::Interrupt => self.talk.interrupt(Instant::now()),
                     SignalEvent::Terminate | SignalEvent::HangUp => return Ok(()),
                     SignalEvent::Stop => kill_process(getpid(), Signal::STOP).map_err(io::Error::from)?,
@@ -177,8 +177,8 @@ impl<W: Write> Plain<W> {
     fn take_in(&mut self) {
         for letter in self.mailbox.take() {
             match letter {
-                MailboxItem::Told(agent, update) => {
-                    let change = self.talk.told(agent, &update, Instant::now());
+                MailboxItem::Event(agent, update) => {
+                    let change = self.talk.handle_event(agent, &update, Instant::now());
                     if let LiveChange::Line(line) = change {
                         self.line_changed(line);
                     }

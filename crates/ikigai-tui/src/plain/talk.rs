@@ -14,7 +14,7 @@ use ikigai_engine::{
 };
 
 use super::questions::{PrintedQuestions, TypedLine};
-use super::words::{in_words, told};
+use super::words::{in_words, row_text};
 use crate::rows::{RenderContext, duration};
 use crate::signs::Symbols;
 use crate::text::{beginning, clean, clean_line};
@@ -239,7 +239,7 @@ impl Talk {
     }
 
     /// Handles an event of the engine; returns the change that it made.
-    pub(super) fn told<'e>(
+    pub(super) fn handle_event<'e>(
         &mut self,
         agent: AgentId,
         update: &'e UiEvent,
@@ -277,8 +277,8 @@ impl Talk {
                 self.is_printed = true;
                 self.add(line);
             }
-            LiveChange::Question(question) => self.asked(question),
-            LiveChange::Unasked(call) => self.unasked(*call),
+            LiveChange::Question(question) => self.open_question(question),
+            LiveChange::Unasked(call) => self.close_question(*call),
             LiveChange::Ended { .. } => self.end_speech(),
             LiveChange::Line(line) => self.line_changed(*line),
             LiveChange::Preview {
@@ -316,8 +316,8 @@ impl Talk {
     fn show_other(&mut self, agent: AgentId, change: &LiveChange<'_>) {
         let name = self.name_of(agent);
         match change {
-            LiveChange::Question(question) => self.asked(question),
-            LiveChange::Unasked(call) => self.unasked(*call),
+            LiveChange::Question(question) => self.open_question(question),
+            LiveChange::Unasked(call) => self.close_question(*call),
             LiveChange::Ended { outcome, .. } => match outcome {
                 Outcome::Completed => self.add(&format!("agent {name}: done")),
                 Outcome::Failed(reason) => self.add(&format!("agent {name}: failed: {reason}")),
@@ -436,19 +436,19 @@ impl Talk {
     /// Adds an event.
     pub(super) fn add_row(&mut self, row: &Row) {
         let names = |agent| self.names.get(&agent).cloned();
-        let text = told(row, &manner(Some(self.current), &names));
+        let text = row_text(row, &context(Some(self.current), &names));
         if !text.is_empty() {
             self.add(&text);
         }
     }
 
-    fn asked(&mut self, question: &Question) {
+    fn open_question(&mut self, question: &Question) {
         if self.questions.add(question) {
             self.ask_next();
         }
     }
 
-    fn unasked(&mut self, call: RowRef) {
+    fn close_question(&mut self, call: RowRef) {
         if self.questions.remove(call) {
             self.add("This question no longer needs an answer");
             self.ask_next();
@@ -496,7 +496,7 @@ impl Talk {
                 let line = running.shown.lines().next().unwrap_or_default();
                 format!("running {line}")
             }
-            (Phase::Asked, _) => "waiting for the model".to_owned(),
+            (Phase::Requested, _) => "waiting for the model".to_owned(),
             (Phase::Thinks, _) => "thinking".to_owned(),
             (Phase::Retries { text, .. }, _) => text.clone(),
             (Phase::Says | Phase::Calls(_) | Phase::Runs, _) => "answering".to_owned(),
@@ -523,7 +523,7 @@ impl Talk {
     }
 }
 
-fn manner(own: Option<AgentId>, name_of: &dyn Fn(AgentId) -> Option<String>) -> RenderContext<'_> {
+fn context(own: Option<AgentId>, name_of: &dyn Fn(AgentId) -> Option<String>) -> RenderContext<'_> {
     RenderContext {
         width: WIDTH,
         symbols: Symbols::Utf8,

@@ -26,7 +26,7 @@ const WORDS: [(Sign, &str); 14] = [
 ];
 
 /// Returns the text of an event; empty if there is nothing to print.
-pub(super) fn told(row: &Row, manner: &RenderContext<'_>) -> String {
+pub(super) fn row_text(row: &Row, context: &RenderContext<'_>) -> String {
     let shown = render(row);
     match &shown {
         Shown::Nothing | Shown::Usage(_) | Shown::System(_) => String::new(),
@@ -34,7 +34,7 @@ pub(super) fn told(row: &Row, manner: &RenderContext<'_>) -> String {
         Shown::Assistant { text, .. } if text.trim().is_empty() => String::new(),
         Shown::Assistant { text, .. } => format!("assistant: {}", clean(text.trim_end())),
         shown => {
-            let lines = rows::block(shown, FoldState::Folded, manner).lines;
+            let lines = rows::block(shown, FoldState::Folded, context).lines;
             let texts = lines.iter().map(|line| in_words(line.text().trim_end()));
             texts.collect::<Vec<_>>().join("\n")
         }

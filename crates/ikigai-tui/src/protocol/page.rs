@@ -98,7 +98,7 @@ const ID: &str = "2lu06osJQoeSDDSxzEz63Q";
 const NAME: &str = "fix-parser";
 const HASH: &str = "9f2b6c0d1e8a4735";
 
-fn said(said: ControlOutput) -> Vec<ControlAnswer> {
+fn answers_of(said: ControlOutput) -> Vec<ControlAnswer> {
     vec![ControlAnswer::Said(said)]
 }
 
@@ -108,7 +108,7 @@ fn of_the_screen() -> Vec<RequestDoc> {
             about: "The screen: every line, with its text in spans of one style (`fg bold dim reverse underline italic`, \
                     false ones omitted; `fg` is the number of a colour), and the cursor.",
             request: ControlRequest::ReadFramebuffer,
-            answers: said(ControlOutput::Framebuffer(framebuffer())),
+            answers: answers_of(ControlOutput::Framebuffer(framebuffer())),
         },
         RequestDoc {
             about: "Types keys, as a terminal sends them. Escapes: `\\r \\n \\t \\\\ \\xNN`; any other backslash is literal. \
@@ -177,7 +177,7 @@ that cannot be stored, or a message that names a missing file, is an error, and 
                     16 hexadecimal digits of the SHA-256 of tool, arguments as the model wrote them, working directory and \
                     `pattern`, each followed by a zero byte.",
             request: ControlRequest::Agents,
-            answers: said(ControlOutput::Agents {
+            answers: answers_of(ControlOutput::Agents {
                 agents: vec![agent_seen()],
             }),
         },
@@ -214,7 +214,7 @@ that cannot be stored, or a message that names a missing file, is an error, and 
             about: "Releases an agent, or all of them, so that another process can take over. A running turn is stored as \
                     interrupted; `worked` says whether there was one.",
             request: ControlRequest::Release { agent: agent() },
-            answers: said(ControlOutput::Released {
+            answers: answers_of(ControlOutput::Released {
                 agents: vec![Released {
                     id: ID.to_owned(),
                     worked: true,
@@ -224,7 +224,7 @@ that cannot be stored, or a message that names a missing file, is an error, and 
         RequestDoc {
             about: "Version and process. `mode` is `screen`, `headless`, or `background` (exits by itself).",
             request: ControlRequest::Version,
-            answers: said(ControlOutput::Version(Version {
+            answers: answers_of(ControlOutput::Version(Version {
                 version: "0.1.0".to_owned(),
                 pid: 4711,
                 mode: "headless".to_owned(),

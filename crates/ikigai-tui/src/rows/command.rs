@@ -20,30 +20,30 @@ pub(super) fn command(
     output: &str,
     severity: Severity,
     fold: FoldState,
-    manner: &RenderContext<'_>,
+    context: &RenderContext<'_>,
 ) -> RenderedBlock {
     let (tone, output) = match severity {
         Severity::Info => (Tone::Faint, Cow::Borrowed(output)),
         Severity::Warning => {
-            let sign = manner.sign(Sign::Warning);
+            let sign = context.sign(Sign::Warning);
             (Tone::Warning, Cow::Owned(format!("{sign} {output}")))
         }
     };
     let output = &*output;
     if let Some(typed) = echo.strip_prefix("!!") {
-        return shell::unsent(typed.trim(), output, fold, manner);
+        return shell::unsent(typed.trim(), output, fold, context);
     }
     if fold == FoldState::Folded && severity == Severity::Info && is_listing(echo) {
-        return listing(echo, output, manner);
+        return listing(echo, output, context);
     }
     let mut lines = Vec::new();
     let lead = Lead::space(0);
     let most = fold.most(ECHO_ROWS);
-    let mut hidden = add_folded(&mut lines, echo, Tone::Faint, &lead, manner, most);
+    let mut hidden = add_folded(&mut lines, echo, Tone::Faint, &lead, context, most);
     if !output.trim().is_empty() {
         lines.push(TextLine::default());
         let look = Look::of(tone).with(Look::DIM);
-        let left = add_folded(&mut lines, output, look, &lead, manner, fold.most(LONG));
+        let left = add_folded(&mut lines, output, look, &lead, context, fold.most(LONG));
         hidden = FoldedPart {
             lines: hidden.lines + left.lines,
             bytes: hidden.bytes + left.bytes,
@@ -58,9 +58,9 @@ fn is_listing(echo: &str) -> bool {
 }
 
 /// Renders `/help · 48 lines`, or a single line of output itself.
-fn listing(echo: &str, output: &str, manner: &RenderContext<'_>) -> RenderedBlock {
+fn listing(echo: &str, output: &str, context: &RenderContext<'_>) -> RenderedBlock {
     let output = output.trim();
-    let dot = manner.sign(Sign::Dot);
+    let dot = context.sign(Sign::Dot);
     let echo = clean_line(echo);
     let text = match output.lines().count() {
         0 => echo.into_owned(),
@@ -72,7 +72,7 @@ fn listing(echo: &str, output: &str, manner: &RenderContext<'_>) -> RenderedBloc
     };
     let mut lines = Vec::new();
     let spans = vec![TextSpan::new(text, Tone::Faint)];
-    let is_cut = add_cut(&mut lines, spans, &Lead::space(0), manner, 1);
+    let is_cut = add_cut(&mut lines, spans, &Lead::space(0), context, 1);
     let is_whole = !is_cut && output.lines().count() < 2;
     let hidden = if is_whole { "" } else { output };
     RenderedBlock::of(lines, FoldedPart::of(hidden))

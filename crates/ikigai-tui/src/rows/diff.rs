@@ -15,9 +15,9 @@ pub(super) fn is_diff(text: &str) -> bool {
 /// The number is that of the file after the change, or before it for a removed line.
 ///
 /// At most `most` rows; no line is cut.
-pub fn diff(text: &str, manner: &RenderContext<'_>, most: usize) -> Vec<TextLine> {
+pub fn diff(text: &str, context: &RenderContext<'_>, most: usize) -> Vec<TextLine> {
     let mut lines = Vec::new();
-    add_rows(&mut lines, text, 0, manner, (most, usize::MAX));
+    add_rows(&mut lines, text, 0, context, (most, usize::MAX));
     lines
 }
 
@@ -26,7 +26,7 @@ pub(super) fn add_diff(
     lines: &mut Vec<TextLine>,
     text: &str,
     indent: usize,
-    manner: &RenderContext<'_>,
+    context: &RenderContext<'_>,
     most: usize,
 ) -> FoldedPart {
     let most = most.min(MOST_ROWS);
@@ -34,7 +34,7 @@ pub(super) fn add_diff(
         lines,
         text,
         indent,
-        manner,
+        context,
         (most, super::tools::MOST_LINE_BYTES),
     )
 }
@@ -43,7 +43,7 @@ fn add_rows(
     lines: &mut Vec<TextLine>,
     text: &str,
     indent: usize,
-    manner: &RenderContext<'_>,
+    context: &RenderContext<'_>,
     (most, line_bytes): (usize, usize),
 ) -> FoldedPart {
     let end = lines.len().saturating_add(most);
@@ -66,7 +66,7 @@ fn add_rows(
                     rest = after;
                     continue;
                 }
-                (None, " ", Tone::Faint, manner.sign(Sign::More))
+                (None, " ", Tone::Faint, context.sign(Sign::More))
             }
             Some(("+", words)) => (Some(next(&mut numbers.1)), "+", Tone::Added, words),
             Some(("-", words)) => (Some(next(&mut numbers.0)), "-", Tone::Removed, words),
@@ -88,7 +88,7 @@ fn add_rows(
         };
         let words = words.get(..words.floor_char_boundary(line_bytes));
         let spans = vec![TextSpan::new(clean(words.unwrap_or_default()), role)];
-        add_line(lines, spans, &lead, manner, left);
+        add_line(lines, spans, &lead, context, left);
         rest = after;
     }
     FoldedPart::default()

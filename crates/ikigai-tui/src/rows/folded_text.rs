@@ -72,8 +72,8 @@ impl FoldedPart {
     }
 
     /// Renders `… 38 more lines`, or the rest of a line in bytes.
-    pub(super) fn line(self, lead: &Lead, manner: &RenderContext<'_>) -> TextLine {
-        let more = manner.sign(Sign::More);
+    pub(super) fn line(self, lead: &Lead, context: &RenderContext<'_>) -> TextLine {
+        let more = context.sign(Sign::More);
         let text = match self.lines {
             0 => {
                 let bytes = u64::try_from(self.bytes).unwrap_or(u64::MAX);
@@ -82,13 +82,13 @@ impl FoldedPart {
             1 => format!("{more} 1 more line"),
             lines => format!("{more} {lines} more lines"),
         };
-        let line = led(vec![TextSpan::new(text, Tone::Faint)], &lead.rest);
-        crate::text::cut(&line, manner.width, "")
+        let line = with_lead(vec![TextSpan::new(text, Tone::Faint)], &lead.rest);
+        crate::text::cut(&line, context.width, "")
     }
 }
 
 /// Puts a line under a lead.
-pub(super) fn led(spans: Vec<TextSpan>, lead: &[TextSpan]) -> TextLine {
+pub(super) fn with_lead(spans: Vec<TextSpan>, lead: &[TextSpan]) -> TextLine {
     TextLine {
         lead: lead.len(),
         spans: lead.iter().cloned().chain(spans).collect(),
@@ -101,11 +101,11 @@ pub(super) fn add_line(
     lines: &mut Vec<TextLine>,
     spans: Vec<TextSpan>,
     lead: &Lead,
-    manner: &RenderContext<'_>,
+    context: &RenderContext<'_>,
     most: usize,
 ) -> bool {
-    let line = led(spans, &lead.first);
-    let mut rows = WrappedRows::new(&line, manner.width, &lead.rest);
+    let line = with_lead(spans, &lead.first);
+    let mut rows = WrappedRows::new(&line, context.width, &lead.rest);
     lines.extend(rows.by_ref().take(most));
     rows.place().is_some()
 }
@@ -115,17 +115,17 @@ pub(super) fn add_cut(
     lines: &mut Vec<TextLine>,
     spans: Vec<TextSpan>,
     lead: &Lead,
-    manner: &RenderContext<'_>,
+    context: &RenderContext<'_>,
     most: usize,
 ) -> bool {
     let before = lines.len();
-    let is_cut = add_line(lines, spans, lead, manner, most);
+    let is_cut = add_line(lines, spans, lead, context, most);
     if let (true, Some(last)) = (is_cut && lines.len() > before, lines.last_mut()) {
-        let more = TextSpan::new(manner.sign(Sign::More), Tone::Faint);
-        let room = usize::from(manner.width).saturating_sub(width(&more.text));
+        let more = TextSpan::new(context.sign(Sign::More), Tone::Faint);
+        let room = usize::from(context.width).saturating_sub(width(&more.text));
         *last = crate::text::cut(last, u16::try_from(room).unwrap_or(u16::MAX), "");
         last.spans.push(more);
-        *last = crate::text::cut(last, manner.width, "");
+        *last = crate::text::cut(last, context.width, "");
     }
     is_cut
 }
@@ -137,7 +137,7 @@ pub(super) fn add_text(
     text: &str,
     look: impl Into<Look>,
     lead: &Lead,
-    manner: &RenderContext<'_>,
+    context: &RenderContext<'_>,
     most: usize,
 ) -> FoldedPart {
     let look = look.into();
@@ -157,15 +157,15 @@ pub(super) fn add_text(
             Some((line, after)) => (line.strip_suffix('\r').unwrap_or(line), Some(after)),
             None => (rest, None),
         };
-        let enough = left * (usize::from(manner.width) + 1) * COLUMN_BYTES;
+        let enough = left * (usize::from(context.width) + 1) * COLUMN_BYTES;
         let near = line.get(..line.floor_char_boundary(enough));
         let near = near.unwrap_or_default();
         let spans = vec![TextSpan::new(clean(near), look)];
-        let has_more = add_line(lines, spans, &lead, manner, left);
+        let has_more = add_line(lines, spans, &lead, context, left);
         lead = lead.below();
         if has_more || near.len() < line.len() {
             // Part of the last line is visible: do not count it as hidden.
-            let shown = left * usize::from(manner.width);
+            let shown = left * usize::from(context.width);
             let after = after.map_or_else(FoldedPart::default, FoldedPart::of);
             return FoldedPart {
                 lines: after.lines,
@@ -185,12 +185,12 @@ pub(super) fn add_folded(
     text: &str,
     look: impl Into<Look>,
     lead: &Lead,
-    manner: &RenderContext<'_>,
+    context: &RenderContext<'_>,
     most: usize,
 ) -> FoldedPart {
-    let hidden = add_text(lines, text, look, lead, manner, most);
+    let hidden = add_text(lines, text, look, lead, context, most);
     if !hidden.is_nothing() {
-        lines.push(hidden.line(lead, manner));
+        lines.push(hidden.line(lead, context));
     }
     hidden
 }

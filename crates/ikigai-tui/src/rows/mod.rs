@@ -14,7 +14,7 @@ mod tools;
 
 use ikigai_core::counts::counted;
 use ikigai_core::data::{Category, Cause, Merge, RewindData, Via};
-use ikigai_core::render::{Names, Said, Shown, forked, process_ended};
+use ikigai_core::render::{Names, Said, Shown, fork_text, process_ended};
 use ikigai_core::{AgentId, RowRef};
 
 pub use diff::diff;
@@ -105,21 +105,21 @@ impl RenderedBlock {
 }
 
 /// Renders an event. Total.
-pub fn block(shown: &Shown, fold: FoldState, manner: &RenderContext<'_>) -> RenderedBlock {
+pub fn block(shown: &Shown, fold: FoldState, context: &RenderContext<'_>) -> RenderedBlock {
     match shown {
         // The cost of a response follows the turn.
         Shown::Nothing | Shown::Usage(_) => RenderedBlock::default(),
-        Shown::System(text) => system(text, fold, manner),
-        Shown::User { text, told, said } => user(text, told.as_deref(), said, fold, manner),
-        Shown::Assistant { thinking, text } => speech::assistant(thinking, text, fold, manner),
+        Shown::System(text) => system(text, fold, context),
+        Shown::User { text, sent, said } => user(text, sent.as_deref(), said, fold, context),
+        Shown::Assistant { thinking, text } => speech::assistant(thinking, text, fold, context),
         Shown::ToolCall {
             thinking,
             name,
             text,
             arguments,
         } => {
-            let mut block = speech::thought(thinking, fold, manner);
-            let call = tools::call(name, text, arguments, fold, manner);
+            let mut block = speech::thought(thinking, fold, context);
+            let call = tools::call(name, text, arguments, fold, context);
             block.lines.extend(call.lines);
             block.folded = block.folded.max(call.folded);
             block
@@ -130,95 +130,100 @@ pub fn block(shown: &Shown, fold: FoldState, manner: &RenderContext<'_>) -> Rend
             output,
             success,
             call: _,
-        } => tools::result(name, text, output, *success, fold, manner),
+        } => tools::result(name, text, output, *success, fold, context),
         Shown::Cleared => hinted_rule(
             "cleared",
             ": settings and pinned files kept",
             "/undo to restore",
-            manner,
+            context,
         ),
         Shown::Mark(label) => {
             let label = label.as_deref().unwrap_or_default();
-            signed(Sign::Mark, Tone::Agent, label, Tone::Text, fold, manner)
+            with_sign(Sign::Mark, Tone::Agent, label, Tone::Text, fold, context)
         }
-        Shown::Rewound(data) => rewound(data, manner),
+        Shown::Rewound(data) => rewound(data, context),
         Shown::Forked {
             text, role, name, ..
         } => {
-            let line = forked(text, *role, name.as_deref());
-            signed(Sign::Forked, Tone::Agent, &line, Tone::Agent, fold, manner)
+            let line = fork_text(text, *role, name.as_deref());
+            with_sign(Sign::Forked, Tone::Agent, &line, Tone::Agent, fold, context)
         }
         Shown::Command {
             echo,
             output,
             severity,
-        } => command::command(echo, output, *severity, fold, manner),
+        } => command::command(echo, output, *severity, fold, context),
         Shown::Killed(killed) => {
-            let names: Vec<_> = killed.iter().map(|agent| manner.name(*agent)).collect();
+            let names: Vec<_> = killed.iter().map(|agent| context.name(*agent)).collect();
             let line = format!("killed {}", names.join(", "));
-            signed(Sign::Failed, Tone::Error, &line, Tone::Text, fold, manner)
+            with_sign(Sign::Failed, Tone::Error, &line, Tone::Text, fold, context)
         }
-        Shown::Interrupted(cause) => interrupted(*cause, manner),
+        Shown::Interrupted(cause) => interrupted_block(*cause, context),
         Shown::Failed {
             category,
             status,
             text,
-        } => failed(*category, *status, text, fold, manner),
+        } => failed_block(*category, *status, text, fold, context),
         Shown::Summary {
             elides: true,
             undo: None,
             range,
             ..
         } => {
-            let up_to = up_to(*range, manner);
+            let up_to = up_to(*range, context);
             hinted_rule(
                 "old tool output",
                 &format!("{up_to} shortened"),
                 "/context undo",
-                manner,
+                context,
             )
         }
         Shown::Summary {
             range, text, undo, ..
-        } => summary(*range, text.as_deref(), *undo, fold, manner),
+        } => summary(*range, text.as_deref(), *undo, fold, context),
         Shown::ProcessEnded { command, data } => {
             let line = format!("{}: {command}", process_ended(data));
-            signed(Sign::Process, Tone::Agent, &line, Tone::Text, fold, manner)
+            with_sign(Sign::Process, Tone::Agent, &line, Tone::Text, fold, context)
         }
-        Shown::Warning(text) => {
-            signed(Sign::Warning, Tone::Warning, text, Tone::Text, fold, manner)
-        }
+        Shown::Warning(text) => with_sign(
+            Sign::Warning,
+            Tone::Warning,
+            text,
+            Tone::Text,
+            fold,
+            context,
+        ),
     }
 }
 
 /// Renders a text with a sign.
-fn signed(
+fn with_sign(
     sign: Sign,
     look: Tone,
     text: &str,
     text_look: Tone,
     fold: FoldState,
-    manner: &RenderContext<'_>,
+    context: &RenderContext<'_>,
 ) -> RenderedBlock {
     let mut lines = Vec::new();
-    let lead = manner.lead(sign, look);
-    let hidden = add_folded(&mut lines, text, text_look, &lead, manner, fold.most(LONG));
+    let lead = context.lead(sign, look);
+    let hidden = add_folded(&mut lines, text, text_look, &lead, context, fold.most(LONG));
     if lines.is_empty() {
-        add_line(&mut lines, Vec::new(), &lead, manner, 1);
+        add_line(&mut lines, Vec::new(), &lead, context, 1);
     }
     RenderedBlock::of(lines, hidden)
 }
 
-fn rule(word: &str, manner: &RenderContext<'_>) -> RenderedBlock {
-    let dash = manner.sign(Sign::Rule);
+fn rule(word: &str, context: &RenderContext<'_>) -> RenderedBlock {
+    let dash = context.sign(Sign::Rule);
     let line = TextLine::of(format!("{dash} {word} {dash}"), Tone::Rule);
     RenderedBlock {
-        lines: vec![crate::text::cut(&line, manner.width, "")],
+        lines: vec![crate::text::cut(&line, context.width, "")],
         folded: None,
     }
 }
 
-fn system(text: &str, fold: FoldState, manner: &RenderContext<'_>) -> RenderedBlock {
+fn system(text: &str, fold: FoldState, context: &RenderContext<'_>) -> RenderedBlock {
     if text.trim().is_empty() {
         return RenderedBlock::default();
     }
@@ -229,7 +234,7 @@ fn system(text: &str, fold: FoldState, manner: &RenderContext<'_>) -> RenderedBl
         ..Lead::space(2)
     };
     if fold == FoldState::Open {
-        add_folded(&mut lines, &text, Tone::Faint, &lead, manner, MOST_ROWS);
+        add_folded(&mut lines, &text, Tone::Faint, &lead, context, MOST_ROWS);
         return RenderedBlock {
             lines,
             folded: None,
@@ -238,48 +243,50 @@ fn system(text: &str, fold: FoldState, manner: &RenderContext<'_>) -> RenderedBl
     let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
     let near = first.get(..first.floor_char_boundary(tools::MOST_LINE_BYTES));
     let spans = vec![TextSpan::new(clean(near.unwrap_or_default()), Tone::Faint)];
-    let is_cut = add_cut(&mut lines, spans, &lead, manner, 1);
+    let is_cut = add_cut(&mut lines, spans, &lead, context, 1);
     RenderedBlock::of(lines, FoldedPart::of(if is_cut { &text } else { rest }))
 }
 
 fn user(
     text: &str,
-    told: Option<&str>,
+    sent: Option<&str>,
     said: &Said,
     fold: FoldState,
-    manner: &RenderContext<'_>,
+    context: &RenderContext<'_>,
 ) -> RenderedBlock {
-    let more = told.map_or_else(FoldedPart::default, FoldedPart::of);
+    let more = sent.map_or_else(FoldedPart::default, FoldedPart::of);
     let mut block = match said {
-        Said::Notice(_) => signed(Sign::Process, Tone::Agent, text, Tone::Text, fold, manner),
-        Said::Typed | Said::Fork => signed(Sign::User, Tone::User, text, Tone::User, fold, manner),
+        Said::Notice(_) => with_sign(Sign::Process, Tone::Agent, text, Tone::Text, fold, context),
+        Said::Typed | Said::Fork => {
+            with_sign(Sign::User, Tone::User, text, Tone::User, fold, context)
+        }
         Said::Mail(from) => {
             let sign = Sign::Mail.text(Symbols::Utf8);
             let text = match (text.strip_prefix(sign), from) {
                 (Some(line), _) => line.trim_start().to_owned(),
-                (None, Some(from)) => format!("{}: {text}", manner.name(*from)),
+                (None, Some(from)) => format!("{}: {text}", context.name(*from)),
                 (None, None) => text.to_owned(),
             };
-            signed(Sign::Mail, Tone::Agent, &text, Tone::Text, fold, manner)
+            with_sign(Sign::Mail, Tone::Agent, &text, Tone::Text, fold, context)
         }
-        Said::Shell(data) => return shell::sent(text, data, fold, manner),
+        Said::Shell(data) => return shell::shell_block(text, data, fold, context),
         Said::Merge(merge) => {
-            let line = merged(text, merge, manner);
-            signed(Sign::Merged, Tone::Agent, &line, Tone::Agent, fold, manner)
+            let line = merge_text(text, merge, context);
+            with_sign(Sign::Merged, Tone::Agent, &line, Tone::Agent, fold, context)
         }
     };
     // Text that the model received in addition to the typed one: files, or a child's work.
-    if let (Some(told), false) = (told, matches!(said, Said::Mail(_) | Said::Notice(_))) {
+    if let (Some(sent), false) = (sent, matches!(said, Said::Mail(_) | Said::Notice(_))) {
         match fold {
             FoldState::Folded => block.folded = block.folded.max(Some(more.lines.max(1))),
             FoldState::Open => {
                 let lead = Lead::space(2);
                 add_folded(
                     &mut block.lines,
-                    told,
+                    sent,
                     Tone::Faint,
                     &lead,
-                    manner,
+                    context,
                     MOST_ROWS,
                 );
             }
@@ -288,18 +295,18 @@ fn user(
     block
 }
 
-fn merged(text: &str, merge: &Merge, manner: &RenderContext<'_>) -> String {
+fn merge_text(text: &str, merge: &Merge, context: &RenderContext<'_>) -> String {
     if let (Some(agent), Some(from), Some(to)) = (merge.agent, merge.from, merge.to) {
-        let to_sign = manner.sign(Sign::To);
-        return format!("{} #{from}{to_sign}#{to}", manner.name(agent));
+        let to_sign = context.sign(Sign::To);
+        return format!("{} #{from}{to_sign}#{to}", context.name(agent));
     }
     let line = text.strip_prefix(Sign::Merged.text(Symbols::Utf8));
     line.unwrap_or(text).trim_start().to_owned()
 }
 
-fn rewound(data: &RewindData, manner: &RenderContext<'_>) -> RenderedBlock {
-    let dot = manner.sign(Sign::Dot);
-    let mut spans = vec![TextSpan::new(folded(data, manner), Tone::Agent)];
+fn rewound(data: &RewindData, context: &RenderContext<'_>) -> RenderedBlock {
+    let dot = context.sign(Sign::Dot);
+    let mut spans = vec![TextSpan::new(rewind_text(data, context), Tone::Agent)];
     if let Some(files) = data.files.as_deref().filter(|files| !files.is_empty()) {
         let named: Vec<_> = files.iter().take(8).map(|file| clean_line(file)).collect();
         let more = match files.len().saturating_sub(named.len()) {
@@ -317,8 +324,8 @@ fn rewound(data: &RewindData, manner: &RenderContext<'_>) -> RenderedBlock {
         Some(Via::Redo) => Sign::Redone,
         _ => Sign::Rewound,
     };
-    let lead = manner.lead(sign, Tone::Agent);
-    add_line(&mut lines, spans, &lead, manner, LONG);
+    let lead = context.lead(sign, Tone::Agent);
+    add_line(&mut lines, spans, &lead, context, LONG);
     RenderedBlock {
         lines,
         folded: None,
@@ -326,19 +333,19 @@ fn rewound(data: &RewindData, manner: &RenderContext<'_>) -> RenderedBlock {
 }
 
 /// Rows that a rewind left: `3 turns hidden (#41–#58)`.
-fn folded(data: &RewindData, manner: &RenderContext<'_>) -> String {
+fn rewind_text(data: &RewindData, context: &RenderContext<'_>) -> String {
     let (Some(target), Some(from)) = (data.target, data.from) else {
         return "rewound".to_owned();
     };
     if data.via == Some(Via::Redo) {
-        return format!("redone to {}", manner.row(target));
+        return format!("redone to {}", context.row(target));
     }
-    let to = manner.sign(Sign::To);
+    let to = context.sign(Sign::To);
     let first = RowRef::new(target.agent, target.seq.next());
     let range = match (target.agent == from.agent, first == from) {
-        (true, false) => format!("{}{to}{}", manner.row(first), manner.row(from)),
-        (true, true) => manner.row(from),
-        (false, _) => format!("up to {}", manner.row(from)),
+        (true, false) => format!("{}{to}{}", context.row(first), context.row(from)),
+        (true, true) => context.row(from),
+        (false, _) => format!("up to {}", context.row(from)),
     };
     match data.turns {
         None | Some(0) => format!("{range} hidden"),
@@ -347,34 +354,34 @@ fn folded(data: &RewindData, manner: &RenderContext<'_>) -> String {
 }
 
 /// Renders the output of a command that reports an event, in the place of the event.
-pub fn report(shown: &Shown, fold: FoldState, manner: &RenderContext<'_>) -> RenderedBlock {
+pub fn report(shown: &Shown, fold: FoldState, context: &RenderContext<'_>) -> RenderedBlock {
     let Shown::Command { output, .. } = shown else {
-        return block(shown, fold, manner);
+        return block(shown, fold, context);
     };
     let mut lines = Vec::new();
     let lead = Lead::space(0);
     let most = fold.most(LONG);
-    let hidden = add_folded(&mut lines, output, Tone::Agent, &lead, manner, most);
+    let hidden = add_folded(&mut lines, output, Tone::Agent, &lead, context, most);
     RenderedBlock::of(lines, hidden)
 }
 
-fn interrupted(cause: Option<Cause>, manner: &RenderContext<'_>) -> RenderedBlock {
-    let told = Shown::Interrupted(cause).to_string();
-    let told = told
+fn interrupted_block(cause: Option<Cause>, context: &RenderContext<'_>) -> RenderedBlock {
+    let sent = Shown::Interrupted(cause).to_string();
+    let sent = sent
         .trim_start_matches(Sign::Failed.text(Symbols::Utf8))
         .trim();
-    let mut spans = vec![TextSpan::new(told, Tone::Text)];
+    let mut spans = vec![TextSpan::new(sent, Tone::Text)];
     // A killed agent cannot continue.
     if cause != Some(Cause::Kill) {
-        let dot = manner.sign(Sign::Dot);
+        let dot = context.sign(Sign::Dot);
         spans.push(TextSpan::new(
             format!(" {dot} /resume to continue"),
             Tone::Faint,
         ));
     }
     let mut lines = Vec::new();
-    let lead = manner.lead(Sign::Failed, Tone::Error);
-    add_line(&mut lines, spans, &lead, manner, LONG);
+    let lead = context.lead(Sign::Failed, Tone::Error);
+    add_line(&mut lines, spans, &lead, context, LONG);
     RenderedBlock {
         lines,
         folded: None,
@@ -382,26 +389,26 @@ fn interrupted(cause: Option<Cause>, manner: &RenderContext<'_>) -> RenderedBloc
 }
 
 /// Renders an error: the provider's message, and possible remedies.
-fn failed(
+fn failed_block(
     category: Option<Category>,
     status: Option<u16>,
     text: &str,
     fold: FoldState,
-    manner: &RenderContext<'_>,
+    context: &RenderContext<'_>,
 ) -> RenderedBlock {
     if category == Some(Category::Omitted) {
         let text = format!("no longer sent: {text}");
-        return signed(
+        return with_sign(
             Sign::Warning,
             Tone::Warning,
             &text,
             Tone::Text,
             fold,
-            manner,
+            context,
         );
     }
-    let mut block = signed(Sign::Failed, Tone::Error, text, Tone::Error, fold, manner);
-    let dot = manner.sign(Sign::Dot);
+    let mut block = with_sign(Sign::Failed, Tone::Error, text, Tone::Error, fold, context);
+    let dot = context.sign(Sign::Dot);
     let advice = match (category, status) {
         (Some(Category::Provider), Some(401 | 403)) => {
             format!("/key PROVIDER to set a key {dot} /model to change the model {dot} then /retry")
@@ -410,22 +417,27 @@ fn failed(
         (Some(Category::Limit), _) => "/resume to continue".to_owned(),
         _ => format!("/retry to send it again {dot} /model to change the model"),
     };
-    let lead = manner.lead(Sign::Failed, Tone::Error).below();
+    let lead = context.lead(Sign::Failed, Tone::Error).below();
     let spans = vec![TextSpan::new(advice, Tone::Faint)];
-    add_line(&mut block.lines, spans, &lead, manner, 3);
+    add_line(&mut block.lines, spans, &lead, context, 3);
     block
 }
 
 /// Renders the line above which rows are not sent. It is `── context ──`, then the reason if it
 /// fits.
-pub fn context_start(by: RowRef, replaced: Replaced, manner: &RenderContext<'_>) -> RenderedBlock {
-    let by = manner.row(by);
+pub fn context_start(by: RowRef, replaced: Replaced, context: &RenderContext<'_>) -> RenderedBlock {
+    let by = context.row(by);
     let (reason, hint) = match replaced {
         Replaced::BySummary => (format!("replaced by summary {by}"), "/compact --show"),
         Replaced::ByCut => (format!("left out by {by}"), "/context undo"),
     };
-    let dash = manner.sign(Sign::Rule);
-    hinted_rule("context", &format!(" {dash} above: {reason}"), hint, manner)
+    let dash = context.sign(Sign::Rule);
+    hinted_rule(
+        "context",
+        &format!(" {dash} above: {reason}"),
+        hint,
+        context,
+    )
 }
 
 /// Replacement of the rows above the start of the context.
@@ -438,20 +450,23 @@ pub enum Replaced {
 }
 
 /// ` up to #12`, if the range is known.
-fn up_to(range: Option<(RowRef, RowRef)>, manner: &RenderContext<'_>) -> String {
-    range.map_or_else(String::new, |(_, to)| format!(" up to {}", manner.row(to)))
+fn up_to(range: Option<(RowRef, RowRef)>, context: &RenderContext<'_>) -> String {
+    range.map_or_else(String::new, |(_, to)| format!(" up to {}", context.row(to)))
 }
 
 /// Renders a rule with a reason and a hint. Each is dropped if it does not fit.
-fn hinted_rule(word: &str, reason: &str, hint: &str, manner: &RenderContext<'_>) -> RenderedBlock {
-    let dot = manner.sign(Sign::Dot);
-    let dashes = 2 * (crate::width::width(manner.sign(Sign::Rule)) + 1);
+fn hinted_rule(word: &str, reason: &str, hint: &str, context: &RenderContext<'_>) -> RenderedBlock {
+    let dot = context.sign(Sign::Dot);
+    let dashes = 2 * (crate::width::width(context.sign(Sign::Rule)) + 1);
     let texts = [
         format!("{word}{reason} {dot} {hint}"),
         format!("{word}{reason}"),
     ];
-    let fits = |text: &&String| crate::width::width(text) + dashes <= usize::from(manner.width);
-    rule(texts.iter().find(fits).map_or(word, String::as_str), manner)
+    let fits = |text: &&String| crate::width::width(text) + dashes <= usize::from(context.width);
+    rule(
+        texts.iter().find(fits).map_or(word, String::as_str),
+        context,
+    )
 }
 
 fn summary(
@@ -459,24 +474,24 @@ fn summary(
     text: Option<&str>,
     undo: Option<RowRef>,
     fold: FoldState,
-    manner: &RenderContext<'_>,
+    context: &RenderContext<'_>,
 ) -> RenderedBlock {
     if undo.is_some() {
-        return rule("summary undone", manner);
+        return rule("summary undone", context);
     }
     let Some(text) = text else {
-        let up_to = up_to(range, manner);
+        let up_to = up_to(range, context);
         return hinted_rule(
             "context full",
             &format!(": events{up_to} left out"),
             "/context undo",
-            manner,
+            context,
         );
     };
     let of = range.map_or_else(String::new, |(from, to)| {
-        format!(" of {} to {}", manner.row(from), manner.row(to))
+        format!(" of {} to {}", context.row(from), context.row(to))
     });
-    let mut block = rule(&format!("summary{of}"), manner);
+    let mut block = rule(&format!("summary{of}"), context);
     match fold {
         FoldState::Folded => block.folded = Some(FoldedPart::of(text).lines.max(1)),
         FoldState::Open => {
@@ -486,7 +501,7 @@ fn summary(
                 text,
                 Tone::Faint,
                 &lead,
-                manner,
+                context,
                 MOST_ROWS,
             );
         }

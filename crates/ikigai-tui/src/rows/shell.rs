@@ -10,19 +10,19 @@ use crate::look::Tone;
 const SHELL: (usize, usize) = (5, 15);
 
 /// Renders a shell command whose command line, output and exit status the model sees.
-pub(super) fn sent(
+pub(super) fn shell_block(
     text: &str,
     data: &Shell,
     fold: FoldState,
-    manner: &RenderContext<'_>,
+    context: &RenderContext<'_>,
 ) -> RenderedBlock {
     let first = text.lines().next().unwrap_or_default();
     let typed = first.strip_prefix("$ ").unwrap_or(first);
     // A command of several lines precedes the output in full.
     let command = data.command.as_deref().unwrap_or(typed);
-    let lead = manner.lead(Sign::Shell, Tone::Command);
+    let lead = context.lead(Sign::Shell, Tone::Command);
     let output = output_of(text, command);
-    ran(command, output, data.exit == Some(0), &lead, fold, manner)
+    ran(command, output, data.exit == Some(0), &lead, fold, context)
 }
 
 /// Renders a shell command that the model does not see.
@@ -30,13 +30,13 @@ pub(super) fn unsent(
     command: &str,
     text: &str,
     fold: FoldState,
-    manner: &RenderContext<'_>,
+    context: &RenderContext<'_>,
 ) -> RenderedBlock {
-    let sign = manner.sign(Sign::Shell).repeat(2);
+    let sign = context.sign(Sign::Shell).repeat(2);
     let lead = Lead::sign(&sign, Tone::Command);
     let output = output_of(text, command);
     let success = output.ends_with("(exit 0)");
-    ran(command, output, success, &lead, fold, manner)
+    ran(command, output, success, &lead, fold, context)
 }
 
 /// Returns the output of a command, with its exit status in brackets.
@@ -54,7 +54,7 @@ fn ran(
     success: bool,
     lead: &Lead,
     fold: FoldState,
-    manner: &RenderContext<'_>,
+    context: &RenderContext<'_>,
 ) -> RenderedBlock {
     let mut lines = Vec::new();
     let mut hidden = add_text(
@@ -62,11 +62,11 @@ fn ran(
         command,
         Tone::Command,
         lead,
-        manner,
+        context,
         fold.most(3),
     );
     if lines.is_empty() {
-        add_line(&mut lines, Vec::new(), lead, manner, 1);
+        add_line(&mut lines, Vec::new(), lead, context, 1);
     }
     let below = lead.below();
     let (output, ending) = match output.rsplit_once('\n') {
@@ -77,18 +77,18 @@ fn ran(
     match fold {
         FoldState::Folded => {
             let (head, last) = tail(output, SHELL.1);
-            let left = add_folded(&mut lines, head, Tone::Text, &below, manner, SHELL.0);
+            let left = add_folded(&mut lines, head, Tone::Text, &below, context, SHELL.0);
             if !left.is_nothing() {
                 hidden = left;
             }
-            add_folded(&mut lines, last, Tone::Text, &below, manner, LONG);
+            add_folded(&mut lines, last, Tone::Text, &below, context, LONG);
         }
         FoldState::Open => {
-            add_folded(&mut lines, output, Tone::Text, &below, manner, MOST_ROWS);
+            add_folded(&mut lines, output, Tone::Text, &below, context, MOST_ROWS);
         }
     }
     if !success {
-        add_text(&mut lines, ending, Tone::Error, &below, manner, 3);
+        add_text(&mut lines, ending, Tone::Error, &below, context, 3);
     }
     RenderedBlock::of(lines, hidden)
 }

@@ -1,6 +1,6 @@
 //! Rendering of the model's thinking and answers.
 
-use super::folded_text::{FoldedPart, MOST_ROWS, add_folded, add_line, led};
+use super::folded_text::{FoldedPart, MOST_ROWS, add_folded, add_line, with_lead};
 use super::{FoldState, RenderContext, RenderedBlock, Sign};
 use crate::line::TextSpan;
 use crate::look::{Look, Tone};
@@ -15,7 +15,7 @@ const MOST_SPEECH_BYTES: usize = 1024 * 1024;
 pub(super) fn thought(
     thinking: &[String],
     fold: FoldState,
-    manner: &RenderContext<'_>,
+    context: &RenderContext<'_>,
 ) -> RenderedBlock {
     if thinking.is_empty() {
         return RenderedBlock::default();
@@ -23,7 +23,7 @@ pub(super) fn thought(
     let text = thinking.join("\n\n");
     let text = text.trim();
     let look = Look::of(Tone::Thinking).with(Look::DIM);
-    let lead = manner.lead(Sign::Thought, look);
+    let lead = context.lead(Sign::Thought, look);
     let words = text.split_whitespace().count();
     let mut lines = Vec::new();
     if words == 0 {
@@ -32,7 +32,7 @@ pub(super) fn thought(
             &mut lines,
             vec![TextSpan::new("thought", look)],
             &lead,
-            manner,
+            context,
             1,
         );
         return RenderedBlock {
@@ -42,7 +42,7 @@ pub(super) fn thought(
     }
     if fold == FoldState::Open {
         let look = look.with(Look::ITALIC);
-        add_folded(&mut lines, text, look, &lead, manner, MOST_ROWS);
+        add_folded(&mut lines, text, look, &lead, context, MOST_ROWS);
         return RenderedBlock {
             lines,
             folded: None,
@@ -57,9 +57,9 @@ pub(super) fn thought(
         TextSpan::new(format!("thought, {count}: "), look),
         TextSpan::new(clean(first), look.with(Look::ITALIC)),
     ];
-    let line = led(spans, &lead.first);
-    let more = manner.sign(Sign::More);
-    lines.push(crate::text::cut(&line, manner.width, more));
+    let line = with_lead(spans, &lead.first);
+    let more = context.sign(Sign::More);
+    lines.push(crate::text::cut(&line, context.width, more));
     RenderedBlock::of(lines, FoldedPart::of(text))
 }
 
@@ -67,33 +67,33 @@ pub(super) fn assistant(
     thinking: &[String],
     text: &str,
     fold: FoldState,
-    manner: &RenderContext<'_>,
+    context: &RenderContext<'_>,
 ) -> RenderedBlock {
-    let mut block = thought(thinking, fold, manner);
+    let mut block = thought(thinking, fold, context);
     if text.trim().is_empty() {
         return block;
     }
-    let style = speech(manner);
+    let style = speech(context);
     let near = text.get(..text.floor_char_boundary(MOST_SPEECH_BYTES));
     let near = near.unwrap_or_default();
     block.lines.extend(markdown::lines(near, style));
     if near.len() < text.len() {
-        let lead = manner.lead(Sign::Assistant, Tone::Assistant);
+        let lead = context.lead(Sign::Assistant, Tone::Assistant);
         let left = FoldedPart {
             lines: 0,
             bytes: text.len() - near.len(),
         };
-        block.lines.push(left.line(&lead, manner));
+        block.lines.push(left.line(&lead, context));
     }
     block
 }
 
 /// Returns the style of the model's answers, complete or streaming.
-pub fn speech(manner: &RenderContext<'_>) -> MarkdownStyle {
-    let lead = manner.lead(Sign::Assistant, Tone::Assistant);
+pub fn speech(context: &RenderContext<'_>) -> MarkdownStyle {
+    let lead = context.lead(Sign::Assistant, Tone::Assistant);
     MarkdownStyle {
-        width: manner.width,
-        symbols: manner.symbols,
+        width: context.width,
+        symbols: context.symbols,
         first: lead.first,
         rest: lead.rest,
     }

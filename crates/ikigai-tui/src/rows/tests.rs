@@ -31,7 +31,7 @@ fn name_of(agent_id: AgentId) -> Option<String> {
     (agent_id == agent(2)).then(|| "count-src".to_owned())
 }
 
-fn manner(width: u16) -> RenderContext<'static> {
+fn context(width: u16) -> RenderContext<'static> {
     RenderContext {
         width,
         symbols: Symbols::Utf8,
@@ -54,8 +54,8 @@ fn stored(event: Event) -> Shown {
     })
 }
 
-fn drawn(shown: &Shown, fold: FoldState, manner: &RenderContext<'_>) -> Vec<String> {
-    let lines = block(shown, fold, manner).lines;
+fn drawn(shown: &Shown, fold: FoldState, context: &RenderContext<'_>) -> Vec<String> {
+    let lines = block(shown, fold, context).lines;
     lines.iter().map(TextLine::text).collect()
 }
 
@@ -259,9 +259,9 @@ fn endings(word: &str) -> Vec<Event> {
     ]
 }
 
-fn check(shown: &Shown, manner: &RenderContext<'_>) -> Result<(), TestCaseError> {
+fn check(shown: &Shown, context: &RenderContext<'_>) -> Result<(), TestCaseError> {
     for fold in [FoldState::Folded, FoldState::Open] {
-        for line in block(shown, fold, manner).lines {
+        for line in block(shown, fold, context).lines {
             prop_assert!(line.lead <= line.spans.len());
             let mut total = 0;
             for span in &line.spans {
@@ -269,7 +269,7 @@ fn check(shown: &Shown, manner: &RenderContext<'_>) -> Result<(), TestCaseError>
                 prop_assert!(!span.text.contains(steers), "{line:?} of {shown:?}");
                 total += width(&span.text);
             }
-            prop_assert!(total <= usize::from(manner.width), "{line:?} of {shown:?}");
+            prop_assert!(total <= usize::from(context.width), "{line:?} of {shown:?}");
         }
     }
     Ok(())
@@ -296,12 +296,12 @@ proptest! {
     fn nothing_from_outside_reaches_the_screen_as_it_is(word in hostile(), columns in 1..130_u16, ascii in any::<bool>()) {
         let symbols = if ascii { Symbols::Ascii } else { Symbols::Utf8 };
         let call = |_| Some(word.clone());
-        let manner = RenderContext { width: columns, symbols, names: Names { own: None, name_of: &call } };
+        let context = RenderContext { width: columns, symbols, names: Names { own: None, name_of: &call } };
         for event in every_form(&word) {
-            check(&stored(event), &manner)?;
+            check(&stored(event), &context)?;
         }
         for shown in [Shown::Warning(word.clone()), Shown::Nothing] {
-            check(&shown, &manner)?;
+            check(&shown, &context)?;
         }
         let turn = TurnSummary { clock: word.clone(), ..TurnSummary::default() };
         let line = turn_line(&turn, symbols).text();
@@ -315,7 +315,7 @@ fn what_says_nothing_has_its_sign() {
         let events = every_form(word).into_iter();
         events
             .filter(|event| {
-                block(&stored(event.clone()), FoldState::Folded, &manner(80))
+                block(&stored(event.clone()), FoldState::Folded, &context(80))
                     .lines
                     .is_empty()
             })
@@ -329,15 +329,15 @@ fn what_says_nothing_has_its_sign() {
 
 #[test]
 fn a_terminal_without_unicode_gets_none_of_ours() {
-    let manner = RenderContext {
+    let context = RenderContext {
         symbols: Symbols::Ascii,
-        ..manner(70)
+        ..context(70)
     };
     let long = "word ".repeat(2000) + "\n- [ ] a\n\n> b\n\n|c|d|\n|-|-|\n\n---\n";
     for event in every_form("word").into_iter().chain(every_form(&long)) {
         let shown = stored(event);
         for fold in [FoldState::Folded, FoldState::Open] {
-            for line in drawn(&shown, fold, &manner) {
+            for line in drawn(&shown, fold, &context) {
                 assert!(line.is_ascii(), "{line}");
             }
         }
@@ -388,11 +388,11 @@ fn a_result_is_folded_to_its_first_lines() {
         .join("\n");
     let shown = stored(result("bash", "exit 0 · 41 lines", &output, true));
 
-    let folded = block(&shown, FoldState::Folded, &manner(80));
-    let open = block(&shown, FoldState::Open, &manner(80));
+    let folded = block(&shown, FoldState::Folded, &context(80));
+    let open = block(&shown, FoldState::Open, &context(80));
 
     assert_eq!(
-        drawn(&shown, FoldState::Folded, &manner(80)),
+        drawn(&shown, FoldState::Folded, &context(80)),
         [
             "← bash: exit 0 · 41 lines",
             "  line 1",
@@ -404,7 +404,7 @@ fn a_result_is_folded_to_its_first_lines() {
     assert_eq!(folded.folded, Some(38));
     assert_eq!((open.lines.len(), open.folded), (42, None));
     assert_eq!(
-        drawn(&shown, FoldState::Folded, &manner(40)),
+        drawn(&shown, FoldState::Folded, &context(40)),
         ["← bash: exit 0 · 41 lines"]
     );
 }
@@ -413,11 +413,11 @@ fn a_result_is_folded_to_its_first_lines() {
 fn a_huge_message_costs_what_is_seen_of_it() {
     let shown = Shown::User {
         text: "x".repeat(5_000_000),
-        told: None,
+        sent: None,
         said: Said::Typed,
     };
 
-    let folded = block(&shown, FoldState::Folded, &manner(80));
+    let folded = block(&shown, FoldState::Folded, &context(80));
 
     assert_eq!(folded.lines.len(), LONG + 1);
     assert_eq!(folded.lines[LONG].text(), "  … 5.0 MB more");

@@ -44,25 +44,25 @@ pub(super) fn call(
     text: &str,
     arguments: &str,
     fold: FoldState,
-    manner: &RenderContext<'_>,
+    context: &RenderContext<'_>,
 ) -> RenderedBlock {
     let mut lines = Vec::new();
-    let lead = manner.lead(Sign::Call, Tone::Tool);
+    let lead = context.lead(Sign::Call, Tone::Tool);
     let title = |colon: &str| {
         let look = Look::of(Tone::Tool).with(Look::BOLD);
         TextSpan::new(format!("{}{colon}", clean_line(name)), look)
     };
     if let (FoldState::Open, Some(pairs)) = (fold, pairs(arguments)) {
-        add_line(&mut lines, vec![title("")], &lead, manner, 1);
+        add_line(&mut lines, vec![title("")], &lead, context, 1);
         let lead = lead.below();
         for (key, value) in pairs {
             let key = TextSpan::new(format!("{}: ", clean_line(&key)), Tone::Faint);
             let (first, rest) = value.split_once('\n').unwrap_or((&value, ""));
             let first = first.get(..first.floor_char_boundary(MOST_LINE_BYTES));
             let first = TextSpan::new(clean(first.unwrap_or_default()), Tone::Text);
-            add_line(&mut lines, vec![key, first], &lead, manner, MOST_ROWS);
+            add_line(&mut lines, vec![key, first], &lead, context, MOST_ROWS);
             if !rest.is_empty() {
-                add_folded(&mut lines, rest, Tone::Text, &lead, manner, MOST_ROWS);
+                add_folded(&mut lines, rest, Tone::Text, &lead, context, MOST_ROWS);
             }
         }
         return RenderedBlock {
@@ -74,11 +74,11 @@ pub(super) fn call(
     let line = line.get(..line.floor_char_boundary(MOST_LINE_BYTES));
     let mut spans = vec![title(if text.is_empty() { "" } else { ": " })];
     spans.push(TextSpan::new(clean(line.unwrap_or_default()), Tone::Text));
-    let most = if manner.is_narrow() { 1 } else { CALL };
-    let is_cut = add_cut(&mut lines, spans, &lead, manner, most);
+    let most = if context.is_narrow() { 1 } else { CALL };
+    let is_cut = add_cut(&mut lines, spans, &lead, context, most);
     let below = lead.below();
     let left = most.saturating_sub(lines.len());
-    add_folded(&mut lines, rest, Tone::Text, &below, manner, left);
+    add_folded(&mut lines, rest, Tone::Text, &below, context, left);
     let is_short = text.ends_with('…') || text.contains('\n') || is_cut;
     let hidden = if is_short {
         FoldedPart::of(arguments)
@@ -108,7 +108,7 @@ pub(super) fn result(
     output: &str,
     success: bool,
     fold: FoldState,
-    manner: &RenderContext<'_>,
+    context: &RenderContext<'_>,
 ) -> RenderedBlock {
     let (sign, role) = if success {
         (Sign::Result, Tone::Tool)
@@ -116,7 +116,7 @@ pub(super) fn result(
         (Sign::Failed, Tone::Error)
     };
     let mut lines = Vec::new();
-    let lead = manner.lead(sign, role);
+    let lead = context.lead(sign, role);
     let below = lead.below();
     let (line, more) = text.split_once('\n').unwrap_or((text, ""));
     let near = line.get(..line.floor_char_boundary(MOST_LINE_BYTES));
@@ -124,12 +124,12 @@ pub(super) fn result(
         TextSpan::new(format!("{}: ", clean_line(name)), role),
         TextSpan::new(clean(near.unwrap_or_default()), Tone::Text),
     ];
-    let rows = match (fold, manner.is_narrow()) {
+    let rows = match (fold, context.is_narrow()) {
         (FoldState::Open, _) => MOST_ROWS,
         (FoldState::Folded, true) => 1,
         (FoldState::Folded, false) => PEEK,
     };
-    let is_cut = add_cut(&mut lines, spans, &lead, manner, rows);
+    let is_cut = add_cut(&mut lines, spans, &lead, context, rows);
     let body = if more.trim().is_empty() { output } else { more };
     let body = body.trim_end();
     if body.trim_start() == line.trim() || body.is_empty() {
@@ -142,7 +142,7 @@ pub(super) fn result(
             },
         );
     }
-    if fold == FoldState::Folded && manner.is_narrow() {
+    if fold == FoldState::Folded && context.is_narrow() {
         return RenderedBlock::of(lines, FoldedPart::of(body));
     }
     if is_diff(body) {
@@ -150,32 +150,32 @@ pub(super) fn result(
             &mut lines,
             body,
             below.width(),
-            manner,
+            context,
             fold.most(PEEK_DIFF),
         );
         if !hidden.is_nothing() {
-            lines.push(hidden.line(&below, manner));
+            lines.push(hidden.line(&below, context));
         }
         return RenderedBlock::of(lines, hidden);
     }
     let hidden = match fold {
-        FoldState::Open => add_folded(&mut lines, body, Tone::Faint, &below, manner, MOST_ROWS),
+        FoldState::Open => add_folded(&mut lines, body, Tone::Faint, &below, context, MOST_ROWS),
         FoldState::Folded if peek(name) == 0 => FoldedPart::of(body),
         FoldState::Folded if success => {
-            add_folded(&mut lines, body, Tone::Faint, &below, manner, peek(name))
+            add_folded(&mut lines, body, Tone::Faint, &below, context, peek(name))
         }
         FoldState::Folded => {
             let (before, last) = tail(body, PEEK_FAILED);
             let hidden = FoldedPart::of(before);
             if !hidden.is_nothing() {
-                lines.push(hidden.line(&below, manner));
+                lines.push(hidden.line(&below, context));
             }
             add_text(
                 &mut lines,
                 last,
                 Tone::Faint,
                 &below,
-                manner,
+                context,
                 2 * PEEK_FAILED,
             );
             hidden

@@ -51,7 +51,7 @@ pub enum Notify {
 
 impl Notify {
     /// Parses the configuration: `osc9`, `bell`, `off`, or `command …`.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         match name.trim() {
             "osc9" => Some(Self::Osc9),
             "bell" => Some(Self::Bell),
@@ -100,7 +100,7 @@ pub(super) fn notify(
 /// Lets the user edit a text in their editor. The terminal is theirs meanwhile.
 pub(super) async fn edit(text: &str, secrets: &[String]) -> io::Result<String> {
     let file = Scratch::new(text)?;
-    let editor = chosen(&EDITORS, USUAL_EDITOR);
+    let editor = choose_program(&EDITORS, USUAL_EDITOR);
     if !run(&editor, &file, secrets).await? {
         return Err(io::Error::other(format!("`{editor}` failed")));
     }
@@ -111,7 +111,7 @@ pub(super) async fn edit(text: &str, secrets: &[String]) -> io::Result<String> {
 /// Lets the user read a text in their pager. The terminal is theirs meanwhile.
 pub(super) async fn page(text: &str, secrets: &[String]) -> io::Result<()> {
     let file = Scratch::new(&clean(text))?;
-    let pager = chosen(&PAGERS, USUAL_PAGER);
+    let pager = choose_program(&PAGERS, USUAL_PAGER);
     if run(&pager, &file, secrets).await? {
         Ok(())
     } else {
@@ -120,7 +120,7 @@ pub(super) async fn page(text: &str, secrets: &[String]) -> io::Result<()> {
 }
 
 /// Returns the user's program, from the first of these variables that is set.
-fn chosen(variables: &[&str], usual: &str) -> String {
+fn choose_program(variables: &[&str], usual: &str) -> String {
     let named = variables.iter().filter_map(|name| std::env::var(name).ok());
     let chosen = named.into_iter().find(|name| !name.trim().is_empty());
     chosen.unwrap_or_else(|| usual.to_owned())

@@ -154,12 +154,14 @@ impl Screen {
     async fn go(&mut self) -> Result<ExitReason, TerminalError> {
         // A signal may have come before the listener existed.
         if is_exiting() {
-            let told = tokio::select! {
+            let signal_event = tokio::select! {
                 biased;
-                told = self.signals.next() => Some(told),
+                signal_event = self.signals.next() => Some(signal_event),
                 () = std::future::ready(()) => None,
             };
-            return Ok(self.handle_signal(told)?.unwrap_or(ExitReason::Left));
+            return Ok(self
+                .handle_signal(signal_event)?
+                .unwrap_or(ExitReason::Left));
         }
         loop {
             if let Some(end) = self.execute().await? {
@@ -179,7 +181,7 @@ impl Screen {
             }
             let due = self.due();
             let tick = self.stage.driver.app.next_tick();
-            let mut told = None;
+            let mut signal_event = None;
             let mut came = false;
             let is_clear = self.terminal.is_clear();
             let mailbox = self.stage.driver.mailbox();
@@ -187,7 +189,7 @@ impl Screen {
             tokio::select! {
                 biased;
                 read = self.input.read(&mut self.happened) => read?,
-                signal = self.signals.next() => told = Some(signal),
+                signal = self.signals.next() => signal_event = Some(signal),
                 sent = self.terminal.clear(), if !is_clear => sent?,
                 () = at(due), if due.is_some() => {}
                 () = mailbox.urgent(), if may_hurry => {}
@@ -206,7 +208,7 @@ impl Screen {
                     self.stage.driver.drain().await;
                 }
             }
-            if let Some(end) = self.handle_signal(told)? {
+            if let Some(end) = self.handle_signal(signal_event)? {
                 return Ok(end);
             }
             for happening in std::mem::take(&mut self.happened) {
@@ -265,9 +267,9 @@ impl Screen {
 
     fn handle_signal(
         &mut self,
-        told: Option<SignalEvent>,
+        signal_event: Option<SignalEvent>,
     ) -> Result<Option<ExitReason>, TerminalError> {
-        match told {
+        match signal_event {
             None => {}
             Some(SignalEvent::Resized) => {
                 let (columns, rows) = self.terminal.size();
@@ -320,7 +322,7 @@ impl Screen {
                     self.is_dirty = true;
                 }
                 TerminalAction::SetTheme(name) => {
-                    self.theme = Theme::named(&name).unwrap_or(self.theme);
+                    self.theme = Theme::from_name(&name).unwrap_or(self.theme);
                     self.painter.forget();
                 }
                 TerminalAction::SetMouse(on) => self.terminal.set_mouse(on)?,
@@ -347,7 +349,7 @@ impl Screen {
     fn stop_agents(&self) {
         for agent in self.stage.driver.engine.working() {
             let stop = UserRequest::Stop(Stop::Interrupt(Cause::User));
-            self.stage.driver.engine.tell(agent, stop);
+            self.stage.driver.engine.send_request(agent, stop);
         }
     }
 

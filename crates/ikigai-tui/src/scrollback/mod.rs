@@ -14,7 +14,7 @@ use std::rc::Rc;
 use ikigai_core::{AgentState, View};
 
 pub use items::{ExtraRows, Id, ItemContent, ScrollbackItem};
-pub use select::{Selection, TextPosition, joined};
+pub use select::{Selection, TextPosition, join_rows};
 
 use crate::line::TextLine;
 

@@ -73,7 +73,7 @@ pub(super) fn text_between(line: &TextLine, from: usize, to: usize) -> String {
 }
 
 /// Joins rows for copying; wrapped rows become one line again.
-pub fn joined<'a>(rows: impl Iterator<Item = (&'a TextLine, usize, usize)>) -> String {
+pub fn join_rows<'a>(rows: impl Iterator<Item = (&'a TextLine, usize, usize)>) -> String {
     let mut text = String::new();
     for (index, (line, from, to)) in rows.enumerate() {
         if index > 0 {

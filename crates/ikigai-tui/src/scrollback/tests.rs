@@ -319,7 +319,7 @@ fn selected_rows_are_copied_without_signs_and_joined_where_they_were_broken() {
     ];
 
     let all = rows.iter().map(|row| (row, 0, usize::MAX));
-    assert_eq!(select::joined(all), "a word and more\nend");
+    assert_eq!(select::join_rows(all), "a word and more\nend");
     assert_eq!(select::text_between(&rows[0], 4, 6), "wo");
 }
 

@@ -247,7 +247,7 @@ impl KeyDecoder {
             if seen == PASTE_END.len() {
                 self.state = DecodeState::Ground;
                 let bytes = std::mem::take(&mut self.held);
-                out.push(TerminalEvent::Paste(pasted(&bytes)));
+                out.push(TerminalEvent::Paste(pasted_text(&bytes)));
             }
             return after;
         }
@@ -273,7 +273,7 @@ impl KeyDecoder {
 }
 
 /// Returns the text of a paste. Terminals send the key Enter for the end of a line.
-fn pasted(bytes: &[u8]) -> String {
+fn pasted_text(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     if text.contains('\r') {
         text.replace("\r\n", "\n").replace('\r', "\n")
@@ -291,7 +291,7 @@ fn mouse(report: &[u8], pressed: bool) -> Option<MouseEvent> {
         return None;
     }
     // Ignore Shift, Alt and Ctrl.
-    let deed = match (button & !0b1_1100, pressed) {
+    let action = match (button & !0b1_1100, pressed) {
         (0, true) => MouseAction::Press,
         (0, false) => MouseAction::Release,
         (32, true) => MouseAction::Drag,
@@ -300,7 +300,7 @@ fn mouse(report: &[u8], pressed: bool) -> Option<MouseEvent> {
         _ => return None,
     };
     Some(MouseEvent {
-        deed,
+        action,
         column: column.saturating_sub(1),
         row: row.saturating_sub(1),
     })

@@ -28,7 +28,7 @@ pub fn take_panic() -> Option<String> {
 }
 
 /// Prints the panic that ends this program, if any.
-pub(super) fn tell() {
+pub(super) fn print_message() {
     if std::thread::panicking()
         && let Some(said) = take_panic()
     {

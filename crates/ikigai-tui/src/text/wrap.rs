@@ -140,7 +140,7 @@ impl<'a> WrappedRows<'a> {
             None => own,
             Some(_) => self.hanging,
         };
-        let lead = shortened(lead, whole - LEAST_ROOM.min(whole));
+        let lead = shorten(lead, whole - LEAST_ROOM.min(whole));
         let used: usize = lead.iter().map(|span| width(&span.text)).sum();
         let mut row = RowBuilder {
             line: self.line,
@@ -171,7 +171,7 @@ impl Iterator for WrappedRows<'_> {
 }
 
 /// Returns the part of a lead that fits into `columns`.
-fn shortened(lead: &[TextSpan], columns: usize) -> Vec<TextSpan> {
+fn shorten(lead: &[TextSpan], columns: usize) -> Vec<TextSpan> {
     let mut left = columns;
     let mut fits = Vec::with_capacity(lead.len());
     for span in lead {

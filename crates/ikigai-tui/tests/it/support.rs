@@ -279,8 +279,12 @@ impl Stage {
         self.press("enter").await;
     }
 
-    pub(crate) async fn mouse(&mut self, deed: MouseAction, column: u16, row: u16) {
-        let mouse = MouseEvent { deed, column, row };
+    pub(crate) async fn mouse(&mut self, action: MouseAction, column: u16, row: u16) {
+        let mouse = MouseEvent {
+            action,
+            column,
+            row,
+        };
         self.happened(TerminalEvent::Mouse(mouse)).await;
     }
 

@@ -90,14 +90,14 @@ impl ContextSection {
             key: "context.shorten_to",
             percent: match self.shorten_to {
                 Some(set) => set.0,
-                None => scaled(usual.elide_to, usual.elide_above, shorten_at),
+                None => scale(usual.elide_to, usual.elide_above, shorten_at),
             },
         };
         let keep_outputs = NamedShare {
             key: "context.keep_outputs",
             percent: match self.keep_outputs {
                 Some(set) => set.0,
-                None => scaled(usual.newest_outputs, usual.elide_to, shorten_to),
+                None => scale(usual.newest_outputs, usual.elide_to, shorten_to),
             },
         };
         if self.shorten_at.is_some() {
@@ -148,7 +148,7 @@ impl NamedShare {
 }
 
 /// Scales a default share down if the share above it is below its default.
-fn scaled(usual: u64, usual_upper: u64, upper: NamedShare) -> u64 {
+fn scale(usual: u64, usual_upper: u64, upper: NamedShare) -> u64 {
     usual.min(upper.percent.saturating_mul(usual) / usual_upper.max(1))
 }
 

@@ -90,7 +90,7 @@ impl TryFrom<String> for NotifyWord {
     type Error = &'static str;
 
     fn try_from(word: String) -> Result<Self, &'static str> {
-        let notify = Notify::named(&word).map(Self);
+        let notify = Notify::from_name(&word).map(Self);
         notify.ok_or("expected `osc9`, `bell`, `off` or `command PROGRAM`")
     }
 }
@@ -195,7 +195,7 @@ impl Config {
         let work = user.work().narrowed_by(theirs.work());
         let config = Self {
             model: theirs.model.or(user.model),
-            budget_tokens: project::lowered(user.budget_tokens, theirs.budget_tokens),
+            budget_tokens: project::lower(user.budget_tokens, theirs.budget_tokens),
             compact_at: theirs.compact_at.or(user.compact_at),
             context: user.context.replaced_by(theirs.context),
             project_models: theirs.models,
@@ -332,10 +332,10 @@ impl ModelSection {
         if let Some(known) = corrected.iter().find(is_same) {
             spec = known.clone();
         }
-        spec.context_window = project::lowered(spec.context_window, self.context_window);
-        spec.max_output = project::lowered(spec.max_output, self.max_output);
+        spec.context_window = project::lower(spec.context_window, self.context_window);
+        spec.max_output = project::lower(spec.max_output, self.max_output);
         if self.max_output.is_some() {
-            spec.output_limit = project::lowered(spec.output_limit, spec.max_output);
+            spec.output_limit = project::lower(spec.output_limit, spec.max_output);
         }
         Ok(spec)
     }

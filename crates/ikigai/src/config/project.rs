@@ -72,7 +72,7 @@ fn is_at(key: &Key, path: &[String]) -> bool {
 }
 
 /// Lowers a limit to the project's; an unset limit is taken from the project.
-pub(super) fn lowered(own: Option<u64>, theirs: Option<u64>) -> Option<u64> {
+pub(super) fn lower(own: Option<u64>, theirs: Option<u64>) -> Option<u64> {
     match (own, theirs) {
         (Some(own), Some(theirs)) => Some(own.min(theirs)),
         (own, theirs) => own.or(theirs),

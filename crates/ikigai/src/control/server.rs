@@ -130,7 +130,7 @@ async fn listen(
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
                     let is_full = clients.len() >= MOST_CLIENTS;
-                    clients.spawn(attend(stream, orders.clone(), engine.clone(), is_full));
+                    clients.spawn(serve_client(stream, orders.clone(), engine.clone(), is_full));
                 }
                 // Too many open files; some will be closed.
                 Err(_) => sleep(ACCEPT_PAUSE).await,
@@ -143,7 +143,7 @@ async fn listen(
 }
 
 /// Serves one client.
-async fn attend(
+async fn serve_client(
     mut stream: UnixStream,
     orders: mpsc::Sender<PendingRequest>,
     engine: Engine,
@@ -156,21 +156,21 @@ async fn attend(
         return;
     }
     if is_full {
-        return tell(
+        return send_answer(
             &mut stream,
             &ControlAnswer::error("too many clients at once"),
         )
         .await;
     }
-    let asked = match timeout(PATIENCE, read_request(&mut stream)).await {
-        Ok(Ok(asked)) => asked,
+    let received = match timeout(PATIENCE, read_request(&mut stream)).await {
+        Ok(Ok(received)) => received,
         Ok(Err(_)) => return,
         Err(_) => ClientRequest::Wrong("the request did not come to its end in time".to_owned()),
     };
-    let request = match asked {
+    let request = match received {
         ClientRequest::Request(request) => request,
         ClientRequest::Wrong(reason) => {
-            return tell(&mut stream, &ControlAnswer::error(reason)).await;
+            return send_answer(&mut stream, &ControlAnswer::error(reason)).await;
         }
         ClientRequest::Nothing => return,
     };
@@ -189,13 +189,13 @@ async fn attend(
         ))),
     };
     match replied {
-        Some(RequestOutcome::Answer(answer)) => tell(&mut stream, &answer).await,
+        Some(RequestOutcome::Answer(answer)) => send_answer(&mut stream, &answer).await,
         Some(RequestOutcome::Events {
             agent,
             after,
             follow,
         }) => tell_events(&mut stream, &engine, agent, after, follow).await,
-        None => tell(&mut stream, &ControlAnswer::error("the program ends")).await,
+        None => send_answer(&mut stream, &ControlAnswer::error("the program ends")).await,
     }
 }
 
@@ -241,7 +241,7 @@ async fn skip_line(stream: &mut UnixStream, part: &mut [u8]) -> io::Result<()> {
     Ok(())
 }
 
-async fn tell(stream: &mut UnixStream, answer: &ControlAnswer) {
+async fn send_answer(stream: &mut UnixStream, answer: &ControlAnswer) {
     // A client that is gone or does not read does not matter.
     let _ = send(stream, &answer.to_line()).await;
 }
@@ -258,13 +258,13 @@ async fn tell_events(
     after: Seq,
     follow: bool,
 ) {
-    let told = if follow {
+    let outcome = if follow {
         follow_events(stream, engine, agent, after).await
     } else {
         stored_events(stream, engine, agent, after).await
     };
-    if let Err(reason) = told {
-        tell(stream, &ControlAnswer::error(format!("{reason:#}"))).await;
+    if let Err(reason) = outcome {
+        send_answer(stream, &ControlAnswer::error(format!("{reason:#}"))).await;
     }
 }
 

@@ -17,7 +17,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber, info};
 
 use crate::config;
-use crate::output::tell;
+use crate::output::print_stderr;
 use file::RotatingFile;
 use filter::Filter;
 
@@ -35,13 +35,13 @@ pub(crate) fn start() {
         return;
     };
     let Some(path) = path() else {
-        return tell("no home directory for the diagnostics log");
+        return print_stderr("no home directory for the diagnostics log");
     };
     let file = match RotatingFile::open(path.clone()) {
         Ok(file) => file,
         Err(error) => {
             let path = path.display();
-            return tell(&format!(
+            return print_stderr(&format!(
                 "cannot write the diagnostics log `{path}`: {error}"
             ));
         }
@@ -99,8 +99,8 @@ impl Subscriber for DiagnosticsLog {
     fn exit(&self, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        let mut told = EventLine::default();
-        event.record(&mut told);
+        let mut line = EventLine::default();
+        event.record(&mut line);
         let metadata = event.metadata();
         let line = format!(
             "{} {} {} {}: {}{}\n",
@@ -108,8 +108,8 @@ impl Subscriber for DiagnosticsLog {
             std::process::id(),
             metadata.level(),
             metadata.target(),
-            told.message,
-            told.fields
+            line.message,
+            line.fields
         );
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         // A failure of the log cannot be reported.

@@ -30,7 +30,7 @@ use crate::arguments::{RunOrder, approve_mode, exit};
 use crate::context::{ProgramContext, configuration_for};
 use crate::control::Clients;
 use crate::last_agent::LastAgent;
-use crate::output::{NothingToContinue, print, tell, visible};
+use crate::output::{NothingToContinue, print, print_stderr, visible};
 use crate::run::question::Asker;
 use crate::run::show::{RunView, children};
 use crate::store_location::Here;
@@ -66,12 +66,14 @@ pub(crate) fn run(db: Option<String>, order: &RunOrder) -> Result<ExitCode> {
         None | Some(Outcome::Completed) => ExitCode::SUCCESS,
         Some(Outcome::Interrupted(_)) if warned => exit::INTERRUPTED.into(),
         Some(Outcome::Interrupted(_)) => {
-            tell("Interrupted; the answer so far is saved. Continue with: ikigai run --resume");
+            print_stderr(
+                "Interrupted; the answer so far is saved. Continue with: ikigai run --resume",
+            );
             exit::INTERRUPTED.into()
         }
         Some(Outcome::Failed(reason)) => {
-            tell(&format!("error: {}", visible(&reason)));
-            tell("hint: try again with `ikigai run --retry`");
+            print_stderr(&format!("error: {}", visible(&reason)));
+            print_stderr("hint: try again with `ikigai run --retry`");
             exit::FAILED.into()
         }
     })
@@ -140,7 +142,7 @@ async fn work_in(
         Err(error) => Err(error.into()),
     };
     if !order.keep && end_processes(&mut worker).await > 0 {
-        tell("Background processes were stopped; --keep leaves them running");
+        print_stderr("Background processes were stopped; --keep leaves them running");
     }
     // The lease ends with the process anyway, so a failure does not matter.
     let _ = timeout(RELEASE_WITHIN, worker.release()).await;
@@ -172,7 +174,7 @@ fn given_up(stop: &Stop) -> Done {
     let reason = "the end of the turn could not be stored; the next start repairs it";
     match stop {
         Stop::Interrupt(cause) => {
-            tell(&format!("Interrupted; {reason}"));
+            print_stderr(&format!("Interrupted; {reason}"));
             Done {
                 warned: true,
                 outcome: Some(Outcome::Interrupted(*cause)),
@@ -254,7 +256,7 @@ async fn without_lease(
             program.engine.post(agent.id, text).await?;
             "queued"
         };
-        tell(&visible(&format!(
+        print_stderr(&visible(&format!(
             "{} is open in another ikigai (pid {} on {}). Your message was {became} there",
             agent.name, owner.pid, owner.host
         )));
@@ -375,7 +377,7 @@ fn prompt_of(argument: &str) -> Result<String> {
         return Ok(argument.to_owned());
     }
     if io::stdin().is_terminal() {
-        tell("Type the message, then press Ctrl-D");
+        print_stderr("Type the message, then press Ctrl-D");
     }
     let mut bytes = Vec::new();
     let read = io::stdin()

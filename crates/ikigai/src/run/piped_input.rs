@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 
-use crate::output::tell;
+use crate::output::print_stderr;
 
 /// Most bytes; more does not fit into any model's window.
 const MOST_BYTES: usize = 1 << 20;
@@ -30,7 +30,7 @@ pub(super) fn append_to(prompt: String) -> String {
     let Ok(read) = read(stdin.as_fd()) else {
         return prompt;
     };
-    framed(prompt, &read)
+    frame(prompt, &read)
 }
 
 /// Bytes of standard input; `is_cut` if there were more.
@@ -39,14 +39,14 @@ struct Piped {
     is_cut: bool,
 }
 
-fn framed(prompt: String, piped: &Piped) -> String {
+fn frame(prompt: String, piped: &Piped) -> String {
     let text = String::from_utf8_lossy(&piped.bytes);
     if text.trim().is_empty() {
         return prompt;
     }
     let end = if text.ends_with('\n') { "" } else { "\n" };
     let cut = if piped.is_cut {
-        tell(&format!(
+        print_stderr(&format!(
             "note: sending only the first {} KB of stdin",
             MOST_BYTES >> 10
         ));
@@ -77,10 +77,10 @@ fn read(stdin: BorrowedFd<'_>) -> io::Result<Piped> {
     loop {
         if !is_waited_for && !is_ready(stdin, SILENCE)? {
             if !has_producer(found.st_ino) {
-                tell("note: no data on stdin; continuing without it");
+                print_stderr("note: no data on stdin; continuing without it");
                 return Ok(piped);
             }
-            tell("note: reading stdin; press Ctrl-C to stop");
+            print_stderr("note: reading stdin; press Ctrl-C to stop");
             is_waited_for = true;
         }
         match io::stdin().lock().read(&mut buffer) {
@@ -159,7 +159,7 @@ fn ancestors() -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Piped, framed};
+    use super::{Piped, frame};
 
     #[test]
     fn piped_text_is_framed_and_an_empty_one_changes_nothing() {
@@ -182,7 +182,7 @@ mod tests {
             ),
         ];
         for (piped, expected) in table {
-            assert_eq!(framed("review".to_owned(), &piped), expected);
+            assert_eq!(frame("review".to_owned(), &piped), expected);
         }
     }
 }

@@ -12,7 +12,7 @@ use ikigai_engine::{Answer, Engine, Question, UserRequest};
 use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::mpsc::Sender;
 
-use crate::output::{tell, visible};
+use crate::output::{print_stderr, visible};
 
 /// Asks the user at the terminal, one question after the other.
 pub(crate) struct Asker {
@@ -37,7 +37,7 @@ impl Asker {
         std::thread::spawn(move || {
             let mut lines = BufReader::new(terminal);
             for question in asked {
-                if locked(&is_moot).remove(&question.call) {
+                if lock(&is_moot).remove(&question.call) {
                     continue;
                 }
                 let answer = ask(&question, &mut lines);
@@ -59,19 +59,19 @@ impl Asker {
 
     /// Withdraws a question, unless the user is seeing it already.
     pub(crate) fn drop_question(&self, call: RowRef) {
-        locked(&self.moot).insert(call);
+        lock(&self.moot).insert(call);
     }
 
     /// Queues a question.
     pub(crate) fn ask(&self, question: &Question) {
         // Asking again makes a withdrawn question valid.
-        locked(&self.moot).remove(&question.call);
+        lock(&self.moot).remove(&question.call);
         // The thread ends only with the turn.
         let _ = self.questions.send(question.clone());
     }
 }
 
-fn locked(calls: &Mutex<HashSet<RowRef>>) -> MutexGuard<'_, HashSet<RowRef>> {
+fn lock(calls: &Mutex<HashSet<RowRef>>) -> MutexGuard<'_, HashSet<RowRef>> {
     calls.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -83,7 +83,7 @@ fn ask(question: &Question, lines: &mut BufReader<File>) -> Answer {
         "  y once · a always allow {} \"{pattern}\" · n no · r REASON no, with a reason > ",
         question.tool
     ));
-    tell(&shown(question));
+    print_stderr(&question_text(question));
     // Input typed before the question was shown is not an answer.
     let _ = tcflush(lines.get_ref(), QueueSelector::IFlush);
     loop {
@@ -114,7 +114,7 @@ fn answer_of(line: &str, pattern: &str) -> Option<Answer> {
 }
 
 /// Formats the whole question: call and diff are complete.
-fn shown(question: &Question) -> String {
+fn question_text(question: &Question) -> String {
     let head = format!(
         "? {}: {} needs approval, in {}",
         clean_line(&question.agent),

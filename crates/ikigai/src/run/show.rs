@@ -15,7 +15,7 @@ use ikigai_providers::RetryPause;
 use ikigai_tui::text::beginning;
 use rustix::fs::{Stat, fstat};
 
-use crate::output::{is_reader_gone, json_of, print_exact, print_json, tell, visible};
+use crate::output::{is_reader_gone, json_of, print_exact, print_json, print_stderr, visible};
 use crate::run::question::Asker;
 
 /// Shortest interval between progress lines of a running tool.
@@ -82,10 +82,10 @@ impl RunView {
                 }
             }
             LiveChange::Restarted => self.is_repeating = true,
-            LiveChange::Retry(wait) => self.tell(&waiting(wait)),
+            LiveChange::Retry(wait) => self.print_note(&waiting(wait)),
             LiveChange::Row(row) => self.stored(row),
             LiveChange::Settled(row) if self.json => self.print_json(row),
-            LiveChange::Settled(row) => self.tell(&tool_line(&render(row))),
+            LiveChange::Settled(row) => self.print_note(&tool_line(&render(row))),
             LiveChange::ToolLine(line) | LiveChange::ShellLine(line) => self.progress(line),
             LiveChange::Question(question) => {
                 self.begin_line();
@@ -99,12 +99,12 @@ impl RunView {
                 }
             }
             LiveChange::Line(line) => self.line_changed(line),
-            LiveChange::Notice(text) => self.tell(&visible(text)),
+            LiveChange::Notice(text) => self.print_note(&visible(text)),
             LiveChange::Warning(text) | LiveChange::GrantOffer(text) => {
-                self.tell(&format!("⚠ {}", visible(text)));
+                self.print_note(&format!("⚠ {}", visible(text)));
             }
             LiveChange::StoreAway(reason) => {
-                self.tell(&format!("⏸ {}; retrying", visible(reason)));
+                self.print_note(&format!("⏸ {}; retrying", visible(reason)));
             }
             // There is no input field to fill, and no screen to leave.
             LiveChange::State
@@ -117,10 +117,10 @@ impl RunView {
 
     fn line_changed(&mut self, line: LineChange<'_>) {
         match line {
-            LineChange::Queued(text) => self.tell(&format!("⋯ queued: {}", visible(text))),
-            LineChange::TakenBack(text) => self.tell(&format!("not sent: {}", visible(text))),
+            LineChange::Queued(text) => self.print_note(&format!("⋯ queued: {}", visible(text))),
+            LineChange::TakenBack(text) => self.print_note(&format!("not sent: {}", visible(text))),
             LineChange::NotStored { input, reason, .. } => {
-                self.tell(&format!(
+                self.print_note(&format!(
                     "⚠ Not saved ({}): {}",
                     visible(reason),
                     visible(&beginning(input.line(), NOT_STORED_CHARS))
@@ -145,7 +145,7 @@ impl RunView {
             }
             Some(Kind::Command) => self.commanded(row),
             Some(Kind::User) => self.ran(row),
-            Some(Kind::ToolCall | Kind::ToolResult) => self.tell(&tool_line(&render(row))),
+            Some(Kind::ToolCall | Kind::ToolResult) => self.print_note(&tool_line(&render(row))),
             Some(
                 Kind::System
                 | Kind::Clear
@@ -189,7 +189,7 @@ impl RunView {
             .is_none_or(|last| last.elapsed() >= PROGRESS_EVERY);
         if !self.json && due && io::stderr().is_terminal() {
             self.progress = Some(Instant::now());
-            self.tell(&format!("  … {}", visible(line)));
+            self.print_note(&format!("  … {}", visible(line)));
         }
     }
 
@@ -228,9 +228,9 @@ impl RunView {
     }
 
     /// Prints a message; starts a new line if both outputs go to one place.
-    fn tell(&mut self, text: &str) {
+    fn print_note(&mut self, text: &str) {
         self.begin_line();
-        tell(text);
+        print_stderr(text);
     }
 
     /// Ends the line of an answer before another output.
@@ -301,11 +301,11 @@ pub(crate) fn children(json: bool, asker: Option<Arc<Asker>>) -> Observer {
             LiveChange::Row(row) if json => drop(print_json(&json_of(row))),
             LiveChange::Row(row) => {
                 if let Some(line) = child_line(row) {
-                    tell(&visible(&format!("  {name}  {line}")));
+                    print_stderr(&visible(&format!("  {name}  {line}")));
                 }
             }
-            LiveChange::Notice(text) => tell(&visible(&format!("  {name}  {text}"))),
-            LiveChange::Warning(text) => tell(&visible(&format!("  {name}  ⚠ {text}"))),
+            LiveChange::Notice(text) => print_stderr(&visible(&format!("  {name}  {text}"))),
+            LiveChange::Warning(text) => print_stderr(&visible(&format!("  {name}  ⚠ {text}"))),
             LiveChange::State
             | LiveChange::Began
             | LiveChange::Answer(_)

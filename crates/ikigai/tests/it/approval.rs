@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::control::{ctl, start};
 use crate::e2e::program::Program;
-use crate::support::{Newcomer, PROGRAM};
+use crate::support::{PROGRAM, TestUser};
 
 /// Commands with control characters that disguise them on a terminal, and their escaped form.
 const DISGUISED: [(&str, &str); 6] = [
@@ -30,8 +30,8 @@ const DISGUISED: [(&str, &str); 6] = [
     ),
 ];
 
-fn pwned(newcomer: &Newcomer) -> bool {
-    newcomer.home().join("project/pwned").exists()
+fn pwned(user: &TestUser) -> bool {
+    user.home().join("project/pwned").exists()
 }
 
 fn prompt(command: &str) -> String {
@@ -54,10 +54,10 @@ fn question(program: &Program) -> Value {
 }
 
 /// Starts a scripted model and makes it the newcomer's.
-fn mocked(newcomer: &Newcomer) -> Mock {
+fn mocked(user: &TestUser) -> Mock {
     let mock = Mock::start();
     let url = mock.url();
-    let directory = newcomer.home().join(".config/ikigai");
+    let directory = user.home().join(".config/ikigai");
     fs::create_dir_all(&directory).unwrap();
     let config = format!("model = \"mock:m\"\n[providers.mock]\nbase_url = \"{url}\"\n");
     fs::write(directory.join("config.toml"), config).unwrap();
@@ -67,8 +67,8 @@ fn mocked(newcomer: &Newcomer) -> Mock {
 #[test]
 fn run_asks_about_the_exact_command() {
     for (command, spelled) in DISGUISED {
-        let newcomer = Newcomer::new();
-        let mut pty = newcomer.in_terminal(PROGRAM, &["run", &prompt(command)], 100, 30);
+        let user = TestUser::new();
+        let mut pty = user.in_terminal(PROGRAM, &["run", &prompt(command)], 100, 30);
         pty.wait_for_text("with a reason >");
         pty.send("n\r");
         pty.wait_end();
@@ -77,15 +77,15 @@ fn run_asks_about_the_exact_command() {
         assert!(text.contains(&format!("\n    {spelled}\n")), "{text:?}");
         assert!(text.contains(&format!("→ bash: {spelled}")), "{text:?}");
         assert!(!text.contains(command), "{text:?}");
-        assert!(!pwned(&newcomer));
+        assert!(!pwned(&user));
     }
 }
 
 #[test]
 fn run_prints_the_whole_command() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
     let command = format!("# note\n: {}; touch pwned", "a b ".repeat(500));
-    let mut pty = newcomer.in_terminal(PROGRAM, &["run", &prompt(&command)], 100, 60);
+    let mut pty = user.in_terminal(PROGRAM, &["run", &prompt(&command)], 100, 60);
     pty.wait_for_text("with a reason >");
     pty.send("n\r");
     pty.wait_end();
@@ -100,10 +100,10 @@ fn run_prints_the_whole_command() {
 
 #[test]
 fn plain_mode_asks_about_the_exact_and_whole_command() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
     let command = format!("{}\u{a0}{}", DISGUISED[1].0, "x".repeat(400));
     let arguments = ["--plain", &prompt(&command)];
-    let mut pty = newcomer.in_terminal(PROGRAM, &arguments, 100, 30);
+    let mut pty = user.in_terminal(PROGRAM, &arguments, 100, 30);
     pty.wait_for_text("answer 1 to 4: ");
     pty.send("3\r");
     pty.wait_for_text("The user said no");
@@ -117,14 +117,14 @@ fn plain_mode_asks_about_the_exact_and_whole_command() {
 #[test]
 fn the_screen_shows_the_end_of_a_command_before_it_takes_a_yes() {
     for (columns, rows) in [(80, 24), (40, 10)] {
-        let newcomer = Newcomer::new();
+        let user = TestUser::new();
         let command = format!("touch pwned #{}\n: the end", "\nls -la".repeat(60));
-        let mut pty = newcomer.in_terminal(PROGRAM, &[&prompt(&command)], columns, rows);
+        let mut pty = user.in_terminal(PROGRAM, &[&prompt(&command)], columns, rows);
         pty.wait_for_text("Esc reject and stop");
         pty.send("y");
         pty.wait_for_text("PgDn");
         pty.wait_for_text("first");
-        assert!(!pwned(&newcomer));
+        assert!(!pwned(&user));
         while !pty.text().contains(": the end") {
             let before = pty.text();
             pty.send("\x1b[6~");
@@ -136,20 +136,20 @@ fn the_screen_shows_the_end_of_a_command_before_it_takes_a_yes() {
             pty.wait_for_text("Esc reject and stop");
         }
         pty.send("y");
-        pty.wait_for("its end", |_| pwned(&newcomer));
+        pty.wait_for("its end", |_| pwned(&user));
     }
 }
 
 #[test]
 fn scrollback_and_log_show_the_exact_command() {
     for (command, spelled) in DISGUISED {
-        let newcomer = Newcomer::new();
+        let user = TestUser::new();
         let arguments = ["run", "--approve", "all", &prompt(command)];
-        newcomer.ikigai(&arguments);
-        let mut pty = newcomer.in_terminal(PROGRAM, &[], 100, 30);
+        user.ikigai(&arguments);
+        let mut pty = user.in_terminal(PROGRAM, &[], 100, 30);
         pty.wait_for_text("→ bash:");
 
-        let log = newcomer.ikigai(&["log"]).out;
+        let log = user.ikigai(&["log"]).out;
 
         assert!(pty.text().contains(spelled), "{}", pty.text());
         assert!(log.contains(&format!("→ bash: {spelled}\n")), "{log:?}");
@@ -161,8 +161,8 @@ fn scrollback_and_log_show_the_exact_command() {
 
 #[test]
 fn an_approval_over_the_socket_names_the_exact_call() {
-    let newcomer = Newcomer::new();
-    let program = start(&newcomer, &[]);
+    let user = TestUser::new();
+    let program = start(&user, &[]);
     let (command, spelled) = DISGUISED[0];
     let submit = json!({"type": "submit", "text": prompt(command)});
     program.ask(&submit).unwrap();
@@ -172,28 +172,25 @@ fn an_approval_over_the_socket_names_the_exact_call() {
     let call = asked["call"].as_str().unwrap().to_owned();
 
     for answer in ["once", "always"] {
-        let without = ctl(&newcomer, &["approve", answer]);
-        let wrong = ctl(
-            &newcomer,
-            &["approve", answer, "--call", "0123456789abcdef"],
-        );
+        let without = ctl(&user, &["approve", answer]);
+        let wrong = ctl(&user, &["approve", answer, "--call", "0123456789abcdef"]);
 
         assert_eq!((without.code, wrong.code), (Some(1), Some(1)));
         assert!(without.err.contains("--call HASH"), "{}", without.err);
         assert!(wrong.err.contains("agents"), "{}", wrong.err);
     }
-    assert!(!pwned(&newcomer));
+    assert!(!pwned(&user));
     assert_eq!(question(&program)["call"], call);
-    let right = ctl(&newcomer, &["approve", "once", "--call", &call]);
+    let right = ctl(&user, &["approve", "once", "--call", &call]);
     assert_eq!(right.code, Some(0), "{}", right.err);
     assert_eq!(idle(&program), json!({"type": "idle"}));
-    assert!(pwned(&newcomer));
+    assert!(pwned(&user));
 }
 
 #[test]
 fn another_call_has_another_hash_and_no_needs_none() {
-    let newcomer = Newcomer::new();
-    let program = start(&newcomer, &[]);
+    let user = TestUser::new();
+    let program = start(&user, &[]);
     let mut hashes = Vec::new();
     for command in ["touch a", "touch b", "touch a "] {
         let submit = json!({"type": "submit", "text": prompt(command)});
@@ -212,9 +209,9 @@ fn another_call_has_another_hash_and_no_needs_none() {
 
 #[test]
 fn a_call_that_is_known_to_fail_is_not_asked_about() {
-    let newcomer = Newcomer::new();
-    let program = start(&newcomer, &[]);
-    fs::create_dir(newcomer.home().join("project/notes.txt")).unwrap();
+    let user = TestUser::new();
+    let program = start(&user, &[]);
+    fs::create_dir(user.home().join("project/notes.txt")).unwrap();
     let submit = json!({
         "type": "submit",
         "text": "create notes.txt with three lines, then change the second",
@@ -222,7 +219,7 @@ fn a_call_that_is_known_to_fail_is_not_asked_about() {
     program.ask(&submit).unwrap();
 
     assert_eq!(idle(&program), json!({"type": "idle"}));
-    let log = newcomer.ikigai(&["log"]).out;
+    let log = user.ikigai(&["log"]).out;
     assert!(
         log.contains("✗ file_write: `notes.txt` is a directory"),
         "{log}"
@@ -232,14 +229,14 @@ fn a_call_that_is_known_to_fail_is_not_asked_about() {
 /// `wait_idle` reports an open question while another call of the same response runs.
 #[test]
 fn wait_idle_reports_a_question_while_another_call_runs() {
-    let newcomer = Newcomer::new();
-    let mock = mocked(&newcomer);
+    let user = TestUser::new();
+    let mock = mocked(&user);
     let bash = |command: &str| ("bash".to_owned(), json!({ "command": command }).to_string());
     mock.expect([MockAnswer {
         calls: vec![bash("tail -f /dev/null"), bash("touch pwned")],
         ..MockAnswer::default()
     }]);
-    let program = start(&newcomer, &[]);
+    let program = start(&user, &[]);
     let submit = json!({"type": "submit", "text": "watch it, then touch it"});
     program.ask(&submit).unwrap();
 
@@ -249,12 +246,12 @@ fn wait_idle_reports_a_question_while_another_call_runs() {
     assert_eq!(question(&program)["shown"], "touch pwned");
     program.ask(&json!({"type": "interrupt"})).unwrap();
     assert_eq!(idle(&program), json!({"type": "idle"}));
-    assert!(!pwned(&newcomer));
+    assert!(!pwned(&user));
 }
 
 /// Starts a program whose model makes these calls.
-fn calling(newcomer: &Newcomer, calls: &[(&str, Value)]) -> (Mock, Program) {
-    let mock = mocked(newcomer);
+fn calling(user: &TestUser, calls: &[(&str, Value)]) -> (Mock, Program) {
+    let mock = mocked(user);
     let calls = calls.iter();
     mock.expect([
         MockAnswer {
@@ -265,35 +262,35 @@ fn calling(newcomer: &Newcomer, calls: &[(&str, Value)]) -> (Mock, Program) {
         },
         MockAnswer::default(),
     ]);
-    let program = start(newcomer, &[]);
+    let program = start(user, &[]);
     let submit = json!({"type": "submit", "text": "change the file"});
     program.ask(&submit).unwrap();
     (mock, program)
 }
 
-fn approve(newcomer: &Newcomer, program: &Program) {
+fn approve(user: &TestUser, program: &Program) {
     assert_eq!(idle(program), json!({"type": "idle", "asks": true}));
     let call = question(program)["call"].as_str().unwrap().to_owned();
-    let approved = ctl(newcomer, &["approve", "once", "--call", &call]);
+    let approved = ctl(user, &["approve", "once", "--call", &call]);
     assert_eq!(approved.code, Some(0), "{}", approved.err);
 }
 
 /// An approval is for the diff on the screen, not for another one.
 #[test]
 fn a_diff_that_changed_since_its_question_is_asked_about_again() {
-    let newcomer = Newcomer::new();
-    let file = newcomer.home().join("project/notes.txt");
+    let user = TestUser::new();
+    let file = user.home().join("project/notes.txt");
     fs::write(&file, "original\n").unwrap();
     let edit = json!({"file_path": "notes.txt", "old_string": "original", "new_string": "new"});
-    let (_mock, program) = calling(&newcomer, &[("file_edit", edit)]);
+    let (_mock, program) = calling(&user, &[("file_edit", edit)]);
     assert_eq!(idle(&program), json!({"type": "idle", "asks": true}));
     fs::write(&file, "original, typed meanwhile\n").unwrap();
 
-    approve(&newcomer, &program);
+    approve(&user, &program);
     assert_eq!(idle(&program), json!({"type": "idle", "asks": true}));
     let preview = question(&program)["preview"].clone();
     let kept = fs::read_to_string(&file).unwrap();
-    approve(&newcomer, &program);
+    approve(&user, &program);
     assert_eq!(idle(&program), json!({"type": "idle"}));
 
     assert_eq!(kept, "original, typed meanwhile\n");
@@ -305,18 +302,18 @@ fn a_diff_that_changed_since_its_question_is_asked_about_again() {
 
 #[test]
 fn several_edits_of_one_file_are_asked_about_once_each() {
-    let newcomer = Newcomer::new();
-    let file = newcomer.home().join("project/notes.txt");
+    let user = TestUser::new();
+    let file = user.home().join("project/notes.txt");
     fs::write(&file, "one\ntwo\nthree\n").unwrap();
     let edit = |old: &str, new: &str| {
         let edit = json!({"file_path": "notes.txt", "old_string": old, "new_string": new});
         ("file_edit", edit)
     };
     let edits = [edit("one", "1\n1"), edit("two", "2"), edit("three", "3")];
-    let (_mock, program) = calling(&newcomer, &edits);
+    let (_mock, program) = calling(&user, &edits);
 
     for _ in &edits {
-        approve(&newcomer, &program);
+        approve(&user, &program);
     }
 
     assert_eq!(idle(&program), json!({"type": "idle"}));

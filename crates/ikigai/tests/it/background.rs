@@ -5,21 +5,21 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::control::{ctl, screen, start};
-use crate::support::Newcomer;
 use crate::support::PROGRAM;
+use crate::support::TestUser;
 
-fn mode(newcomer: &Newcomer) -> Value {
-    let version = ctl(newcomer, &["version"]);
+fn mode(user: &TestUser) -> Value {
+    let version = ctl(user, &["version"]);
     let version: Value = serde_json::from_str(&version.out).unwrap_or_default();
     version["mode"].clone()
 }
 
 #[test]
 fn agents_are_left_working_and_the_next_screen_takes_them_back() {
-    let newcomer = Newcomer::new();
-    let mut terminal = newcomer.in_terminal(PROGRAM, &["count slowly to 60"], 100, 30);
+    let user = TestUser::new();
+    let mut terminal = user.in_terminal(PROGRAM, &["count slowly to 60"], 100, 30);
     terminal.wait_for_text("1 2 3");
-    let on_screen = mode(&newcomer);
+    let on_screen = mode(&user);
 
     terminal.send("\x04");
     terminal.wait_for_text(
@@ -27,8 +27,8 @@ fn agents_are_left_working_and_the_next_screen_takes_them_back() {
     );
     terminal.send("b");
     let left = terminal.wait_end();
-    let in_between = mode(&newcomer);
-    let next = start(&newcomer, &[]);
+    let in_between = mode(&user);
+    let next = start(&user, &[]);
     let idle = next.ask(&json!({"type": "wait_idle", "timeout_ms": 60_000}));
     let shown = screen(&next);
 
@@ -43,7 +43,7 @@ fn agents_are_left_working_and_the_next_screen_takes_them_back() {
     assert_eq!(idle.unwrap()["type"], "idle");
     assert!(shown.contains(" 59 60"), "{shown}");
     assert_eq!(
-        mode(&newcomer),
+        mode(&user),
         "headless",
         "the one in the background has ended"
     );
@@ -52,19 +52,18 @@ fn agents_are_left_working_and_the_next_screen_takes_them_back() {
 
 #[test]
 fn agents_without_the_sandbox_stay_without_it_in_the_background() {
-    let newcomer = Newcomer::new();
-    let mut terminal =
-        newcomer.in_terminal(PROGRAM, &["--no-sandbox", "count slowly to 60"], 100, 30);
+    let user = TestUser::new();
+    let mut terminal = user.in_terminal(PROGRAM, &["--no-sandbox", "count slowly to 60"], 100, 30);
     terminal.wait_for_text("1 2 3");
     terminal.send("\x04");
     terminal.wait_for_text("b quit, keep it running");
     terminal.send("b");
     terminal.wait_end();
 
-    ctl(&newcomer, &["submit", "/sandbox"]);
-    let where_to = mode(&newcomer);
-    ctl(&newcomer, &["wait_idle", "60000"]);
-    let log = newcomer.ikigai(&["log"]).out;
+    ctl(&user, &["submit", "/sandbox"]);
+    let where_to = mode(&user);
+    ctl(&user, &["wait_idle", "60000"]);
+    let log = user.ikigai(&["log"]).out;
 
     assert_eq!(where_to, "background");
     assert!(log.contains("Sandbox: off"), "{log}");
@@ -72,26 +71,26 @@ fn agents_without_the_sandbox_stay_without_it_in_the_background() {
 
 #[test]
 fn a_lost_terminal_leaves_agents_working_or_pauses_them() {
-    let newcomer = Newcomer::new();
-    let mut terminal = newcomer.in_terminal(PROGRAM, &["count slowly to 20"], 100, 30);
+    let user = TestUser::new();
+    let mut terminal = user.in_terminal(PROGRAM, &["count slowly to 20"], 100, 30);
     terminal.wait_for_text("1 2 3");
 
     terminal.hang_up();
-    let lost = mode(&newcomer);
-    ctl(&newcomer, &["wait_idle", "60000"]);
-    let log = newcomer.ikigai(&["log"]).out;
+    let lost = mode(&user);
+    ctl(&user, &["wait_idle", "60000"]);
+    let log = user.ikigai(&["log"]).out;
 
     assert_eq!(lost, "background");
     assert!(log.contains(" 19 20"), "{log}");
 
-    let directory = newcomer.home().join(".config/ikigai");
+    let directory = user.home().join(".config/ikigai");
     fs::create_dir_all(&directory).unwrap();
     fs::write(directory.join("config.toml"), "on_hangup = \"pause\"\n").unwrap();
-    let mut terminal = newcomer.in_terminal(PROGRAM, &["count slowly to 5000"], 100, 30);
+    let mut terminal = user.in_terminal(PROGRAM, &["count slowly to 5000"], 100, 30);
     terminal.wait_for_text("❯ count slowly to 5000");
     terminal.hang_up();
-    let agents = newcomer.ikigai(&["agents"]).out;
-    let log = newcomer.ikigai(&["log", "--json"]).out;
+    let agents = user.ikigai(&["agents"]).out;
+    let log = user.ikigai(&["log", "--json"]).out;
 
     assert!(!agents.contains("open in"), "{agents}");
     let newest = log

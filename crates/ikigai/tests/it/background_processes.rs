@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::control::start;
 use crate::e2e::program::Program;
-use crate::support::{Newcomer, PROGRAM};
+use crate::support::{PROGRAM, TestUser};
 
 /// Longest wait for something that a process does.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -24,14 +24,14 @@ const SERVER: &str = "import socket, sys\n\
     \x20   server.accept()[0].close()\n\
     \x20   print('connected', flush=True)\n";
 
-fn mock_model(newcomer: &Newcomer) -> Mock {
+fn mock_model(user: &TestUser) -> Mock {
     let mock = Mock::start();
-    configure(newcomer, &mock);
+    configure(user, &mock);
     mock
 }
 
-fn configure(newcomer: &Newcomer, mock: &Mock) {
-    let directory = newcomer.home().join(".config/ikigai");
+fn configure(user: &TestUser, mock: &Mock) {
+    let directory = user.home().join(".config/ikigai");
     fs::create_dir_all(&directory).unwrap();
     let url = mock.url();
     let config = format!("model = \"mock:m\"\n[providers.mock]\nbase_url = \"{url}\"\n");
@@ -95,12 +95,12 @@ fn wait_until(is_reached: impl Fn() -> bool) {
 }
 
 /// Returns the ids of the runs of recorded processes that have not ended.
-fn open_jobs(newcomer: &Newcomer) -> Vec<String> {
-    let sql = match newcomer.server() {
+fn open_jobs(user: &TestUser) -> Vec<String> {
+    let sql = match user.server() {
         Some(_) => "SELECT encode(uuid, 'hex') AS id FROM ikigai.jobs WHERE ended IS NULL",
         None => "SELECT lower(hex(uuid)) AS id FROM jobs WHERE ended IS NULL",
     };
-    let said = newcomer.ikigai(&["sql", "--json", sql]);
+    let said = user.ikigai(&["sql", "--json", sql]);
     assert_eq!(said.code, Some(0), "{}", said.err);
     let lines = said.out.lines();
     let rows = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -121,15 +121,15 @@ fn free_port() -> u16 {
 /// its port is free.
 #[test]
 fn a_server_outlives_a_kill_and_is_stopped() {
-    let newcomer = Newcomer::new();
-    let mock = mock_model(&newcomer);
+    let user = TestUser::new();
+    let mock = mock_model(&user);
     let port = free_port();
-    fs::write(newcomer.home().join("project/server.py"), SERVER).unwrap();
-    let program = start(&newcomer, &["--approve", "all"]);
+    fs::write(user.home().join("project/server.py"), SERVER).unwrap();
+    let program = start(&user, &["--approve", "all"]);
     mock.expect([background(&format!("python3 server.py {port}")), says("up")]);
     submit(&program, "start the server");
     assert!(last_result(&mock).contains("process 1 runs in the background"));
-    let jobs = open_jobs(&newcomer);
+    let jobs = open_jobs(&user);
     assert_eq!(jobs.len(), 1);
     wait_until(|| TcpListener::bind(("127.0.0.1", port)).is_err());
     let connect = format!(
@@ -148,9 +148,9 @@ fn a_server_outlives_a_kill_and_is_stopped() {
         TcpListener::bind(("127.0.0.1", port)).is_err(),
         "it still listens"
     );
-    let program = start(&newcomer, &["--approve", "all"]);
+    let program = start(&user, &["--approve", "all"]);
     submit(&program, "/ps");
-    let listed = newcomer.ikigai(&["log"]).out;
+    let listed = user.ikigai(&["log"]).out;
     assert!(listed.contains("python3 server.py"), "{listed}");
     mock.expect([calls("process", &json!({"action": "list"})), says("I see")]);
     submit(&program, "list");
@@ -168,7 +168,7 @@ fn a_server_outlives_a_kill_and_is_stopped() {
         last_result(&mock)
     );
     TcpListener::bind(("127.0.0.1", port)).unwrap();
-    assert_eq!(open_jobs(&newcomer), Vec::<String>::new());
+    assert_eq!(open_jobs(&user), Vec::<String>::new());
     assert_eq!(
         with_mark(&format!("IKIGAI_RUN={}", jobs[0])),
         Vec::<String>::new()
@@ -179,27 +179,27 @@ fn a_server_outlives_a_kill_and_is_stopped() {
 /// `run` ends its processes, except with `--keep`.
 #[test]
 fn run_ends_its_processes_unless_it_keeps_them() {
-    let newcomer = Newcomer::new();
-    let mock = mock_model(&newcomer);
+    let user = TestUser::new();
+    let mock = mock_model(&user);
     mock.expect([background("sleep 1000"), says("started")]);
-    let said = newcomer.ikigai(&["run", "--approve", "all", "start it"]);
+    let said = user.ikigai(&["run", "--approve", "all", "start it"]);
     assert_eq!(said.code, Some(0), "{}", said.err);
     assert!(
         said.err.contains("Background processes were stopped"),
         "{}",
         said.err
     );
-    assert_eq!(open_jobs(&newcomer), Vec::<String>::new());
+    assert_eq!(open_jobs(&user), Vec::<String>::new());
 
     mock.expect([background("sleep 1000"), says("started")]);
-    let said = newcomer.ikigai(&["run", "--keep", "--approve", "all", "start it"]);
+    let said = user.ikigai(&["run", "--keep", "--approve", "all", "start it"]);
     assert_eq!(said.code, Some(0), "{}", said.err);
-    let jobs = open_jobs(&newcomer);
+    let jobs = open_jobs(&user);
     assert_eq!(jobs.len(), 1);
     let mark = format!("IKIGAI_RUN={}", jobs[0]);
     assert!(!with_mark(&mark).is_empty());
 
-    let said = newcomer.ikigai(&["run", "/ps stop 2"]);
+    let said = user.ikigai(&["run", "/ps stop 2"]);
     assert_eq!(said.code, Some(0), "{}", said.err);
     assert!(said.out.contains("Process 2: stopped"), "{}", said.out);
     assert_eq!(with_mark(&mark), Vec::<String>::new());
@@ -208,13 +208,13 @@ fn run_ends_its_processes_unless_it_keeps_them() {
 /// Quitting asks whether processes are stopped; the next start knows how they ended.
 #[test]
 fn quitting_asks_before_it_stops_processes() {
-    let newcomer = Newcomer::new();
-    let mock = mock_model(&newcomer);
+    let user = TestUser::new();
+    let mock = mock_model(&user);
     mock.expect([background("sleep 1000"), says("it has started")]);
     let arguments = ["--approve", "all", "start it"];
-    let mut terminal = newcomer.in_terminal(PROGRAM, &arguments, 100, 30);
+    let mut terminal = user.in_terminal(PROGRAM, &arguments, 100, 30);
     terminal.wait_for_text("it has started");
-    let jobs = open_jobs(&newcomer);
+    let jobs = open_jobs(&user);
     assert_eq!(jobs.len(), 1);
     let mark = format!("IKIGAI_RUN={}", jobs[0]);
 
@@ -227,9 +227,9 @@ fn quitting_asks_before_it_stops_processes() {
 
     assert!(terminal.wait_end().success());
     assert_eq!(with_mark(&mark), Vec::<String>::new());
-    let next = start(&newcomer, &[]);
-    wait_until(|| open_jobs(&newcomer).is_empty());
-    let log = newcomer.ikigai(&["log"]).out;
+    let next = start(&user, &[]);
+    wait_until(|| open_jobs(&user).is_empty());
+    let log = user.ikigai(&["log"]).out;
     assert!(log.contains("process 1 was stopped: sleep 1000"), "{log}");
     next.end().unwrap();
 }
@@ -237,9 +237,9 @@ fn quitting_asks_before_it_stops_processes() {
 /// Killing the owner ends its processes.
 #[test]
 fn a_killed_agent_takes_its_processes_along() {
-    let newcomer = Newcomer::new();
-    let mock = mock_model(&newcomer);
-    let program = start(&newcomer, &["--approve", "all"]);
+    let user = TestUser::new();
+    let mock = mock_model(&user);
+    let program = start(&user, &["--approve", "all"]);
     submit(&program, "/approve all");
     submit(&program, "/fork --fresh --name child");
     mock.expect([background("sleep 1000"), says("started")]);
@@ -247,14 +247,14 @@ fn a_killed_agent_takes_its_processes_along() {
     program.ask(&to_child).unwrap();
     let idle = json!({"type": "wait_idle", "timeout_ms": 60_000, "agent": "child"});
     assert_eq!(program.ask(&idle).unwrap()["type"], "idle");
-    let jobs = open_jobs(&newcomer);
+    let jobs = open_jobs(&user);
     assert_eq!(jobs.len(), 1);
     let mark = format!("IKIGAI_RUN={}", jobs[0]);
 
     submit(&program, "/kill child");
 
     wait_until(|| with_mark(&mark).is_empty());
-    wait_until(|| open_jobs(&newcomer).is_empty());
+    wait_until(|| open_jobs(&user).is_empty());
     program.end().unwrap();
 }
 
@@ -262,34 +262,34 @@ fn a_killed_agent_takes_its_processes_along() {
 #[test]
 fn random_kills_leave_no_orphan_and_start_nothing_twice() {
     let mut dice = Dice::roll();
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
     let mock = Mock::play(|request| match to_start(&request.body) {
         Some(number) => background(&format!("echo {number} >> started; sleep 1000")),
         None => says("well"),
     });
-    configure(&newcomer, &mock);
-    let project = newcomer.home().join("project");
+    configure(&user, &mock);
+    let project = user.home().join("project");
     let kills = if is_long() { 200 } else { 4 };
     for number in 0..kills {
-        let program = start(&newcomer, &["--approve", "all"]);
+        let program = start(&user, &["--approve", "all"]);
         let submit = json!({"type": "submit", "text": format!("start {number}")});
         program.ask(&submit).unwrap();
         std::thread::sleep(Duration::from_millis(dice.below(1200)));
         program.kill();
 
-        let program = start(&newcomer, &["--approve", "all"]);
+        let program = start(&user, &["--approve", "all"]);
         let idle = json!({"type": "wait_idle", "timeout_ms": 60_000});
         program.ask(&idle).unwrap();
         let mut once = started(&project);
         once.dedup();
         assert_eq!(started(&project), once, "none is started twice");
-        let jobs = open_jobs(&newcomer);
+        let jobs = open_jobs(&user);
         assert_eq!(sleeping_in(&project), jobs.len(), "{number}: {jobs:?}");
         for job in &jobs {
             let mark = format!("IKIGAI_RUN={job}");
             assert!(!with_mark(&mark).is_empty(), "{number}: {job} is dead");
         }
-        stop_all(&newcomer, &program);
+        stop_all(&user, &program);
         wait_until(|| sleeping_in(&project) == 0);
         program.kill();
     }
@@ -306,12 +306,12 @@ fn to_start(body: &Value) -> Option<String> {
 }
 
 /// Stops all running processes by `/ps`.
-fn stop_all(newcomer: &Newcomer, program: &Program) {
-    let sql = match newcomer.server() {
+fn stop_all(user: &TestUser, program: &Program) {
+    let sql = match user.server() {
         Some(_) => "SELECT number FROM ikigai.jobs WHERE ended IS NULL",
         None => "SELECT number FROM jobs WHERE ended IS NULL",
     };
-    let said = newcomer.ikigai(&["sql", "--json", sql]);
+    let said = user.ikigai(&["sql", "--json", sql]);
     for line in said.out.lines() {
         let row: Value = serde_json::from_str(line).unwrap();
         let line = format!("/ps stop {}", row["number"]);

@@ -4,7 +4,7 @@ use std::process::{Child, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{Newcomer, said};
+use crate::support::{TestUser, said};
 
 const CAP: u64 = 60_000;
 
@@ -12,9 +12,9 @@ const CAP: u64 = 60_000;
 const STORM: &str = "fork 8 helpers to fork 3 helpers to count slowly to 5 and wait";
 
 /// Returns the tokens of each response, from the log.
-fn responses(newcomer: &Newcomer) -> Vec<u64> {
+fn responses(user: &TestUser) -> Vec<u64> {
     let asked = "SELECT data FROM messages WHERE kind = 'usage'";
-    let answer = newcomer.ikigai(&["sql", asked, "--json"]);
+    let answer = user.ikigai(&["sql", asked, "--json"]);
     let tokens = |line: &str| {
         let row: Value = serde_json::from_str(line).unwrap();
         let usage: Value = serde_json::from_str(row["data"].as_str().unwrap()).unwrap();
@@ -27,11 +27,11 @@ fn responses(newcomer: &Newcomer) -> Vec<u64> {
 /// Three processes with a storm of forks pass a cap by at most one request.
 #[test]
 fn a_storm_of_forks_stays_below_its_budget() {
-    let newcomer = Newcomer::new();
-    let set = newcomer.ikigai(&["run", "/budget 60k"]);
+    let user = TestUser::new();
+    let set = user.ikigai(&["run", "/budget 60k"]);
     assert_eq!(set.code, Some(0), "{}", set.err);
     let storm = || -> Child {
-        let mut command = newcomer.command(&["run", "--fresh", "--approve", "all", STORM]);
+        let mut command = user.command(&["run", "--fresh", "--approve", "all", STORM]);
         let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().unwrap()
     };
@@ -41,15 +41,15 @@ fn a_storm_of_forks_stays_below_its_budget() {
         said(process.wait_with_output().unwrap());
     }
 
-    let responses = responses(&newcomer);
+    let responses = responses(&user);
     let (spent, largest) = (responses.iter().sum::<u64>(), responses.iter().max());
     assert!(spent >= CAP, "the storm ended at {spent} tokens");
     let most = CAP + largest.unwrap();
     assert!(spent <= most, "{spent} tokens of {CAP} in {responses:?}");
-    let total = newcomer.ikigai(&["sql", "SELECT tokens FROM spending", "--json"]);
+    let total = user.ikigai(&["sql", "SELECT tokens FROM spending", "--json"]);
     let total: Value = serde_json::from_str(total.out.trim()).unwrap();
     assert_eq!(total["tokens"].as_u64(), Some(spent));
-    let refused = newcomer.ikigai(&["run", "hello"]);
+    let refused = user.ikigai(&["run", "hello"]);
     assert!(
         refused
             .err

@@ -6,14 +6,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use crate::control;
-use crate::support::{Newcomer, said};
+use crate::support::{TestUser, said};
 
 #[test]
 fn the_first_command_answers_and_the_second_remembers() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
 
-    let first = newcomer.ikigai(&["run", "hello"]);
-    let second = newcomer.ikigai(&["run", "what did I say"]);
+    let first = user.ikigai(&["run", "hello"]);
+    let second = user.ikigai(&["run", "what did I say"]);
 
     assert_eq!((first.code, first.err.as_str()), (Some(0), ""));
     assert!(
@@ -26,11 +26,11 @@ fn the_first_command_answers_and_the_second_remembers() {
 
 #[test]
 fn the_next_request_holds_what_was_said_before() {
-    let newcomer = Newcomer::new();
-    newcomer.ikigai(&["run", "hello"]);
-    newcomer.ikigai(&["run", "count to 3"]);
+    let user = TestUser::new();
+    user.ikigai(&["run", "hello"]);
+    user.ikigai(&["run", "count to 3"]);
 
-    let request = newcomer.ikigai(&["log", "--request"]);
+    let request = user.ikigai(&["log", "--request"]);
 
     let request: serde_json::Value = serde_json::from_str(&request.out).unwrap();
     let said: Vec<_> = request["messages"]
@@ -58,12 +58,12 @@ fn the_next_request_holds_what_was_said_before() {
 
 #[test]
 fn the_log_shows_the_conversation_and_all_of_it_as_json() {
-    let newcomer = Newcomer::new();
-    newcomer.ikigai(&["run", "count to 2"]);
+    let user = TestUser::new();
+    user.ikigai(&["run", "count to 2"]);
 
-    let shown = newcomer.ikigai(&["log"]);
-    let tail = newcomer.ikigai(&["log", "--tail", "1"]);
-    let json = newcomer.ikigai(&["log", "--json"]);
+    let shown = user.ikigai(&["log"]);
+    let tail = user.ikigai(&["log", "--tail", "1"]);
+    let json = user.ikigai(&["log", "--json"]);
 
     assert!(
         shown.out.contains("#3 user\n❯ count to 2\n"),
@@ -82,9 +82,9 @@ fn the_log_shows_the_conversation_and_all_of_it_as_json() {
 
 #[test]
 fn run_with_json_prints_every_stored_event() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
 
-    let ran = newcomer.ikigai(&["run", "count to 2", "--json"]);
+    let ran = user.ikigai(&["run", "count to 2", "--json"]);
 
     let kinds: Vec<_> = ran
         .out
@@ -96,8 +96,8 @@ fn run_with_json_prints_every_stored_event() {
 
 #[test]
 fn a_message_can_come_from_standard_input() {
-    let newcomer = Newcomer::new();
-    let mut child = newcomer
+    let user = TestUser::new();
+    let mut child = user
         .command(&["run", "-"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -118,9 +118,9 @@ fn a_message_can_come_from_standard_input() {
 
 #[test]
 fn each_failure_has_its_exit_code_and_says_what_to_do() {
-    let newcomer = Newcomer::new();
-    newcomer.ikigai(&["run", "hello"]);
-    let not_ours = newcomer.home().join("not-ours");
+    let user = TestUser::new();
+    user.ikigai(&["run", "hello"]);
+    let not_ours = user.home().join("not-ours");
     fs::write(
         &not_ours,
         "something else entirely, and long enough to be looked at",
@@ -167,7 +167,7 @@ fn each_failure_has_its_exit_code_and_says_what_to_do() {
     ];
 
     for (arguments, code, words) in cases {
-        let said = newcomer.ikigai(arguments);
+        let said = user.ikigai(arguments);
         assert_eq!(said.code, Some(code), "{arguments:?}: {}", said.err);
         assert!(said.err.contains(words), "{arguments:?}: {}", said.err);
         assert_eq!(said.out, "", "{arguments:?}");
@@ -182,31 +182,31 @@ fn each_failure_has_its_exit_code_and_says_what_to_do() {
 
 #[test]
 fn a_message_that_is_nothing_but_a_key_is_held_back() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
     let key = "sk-ant-0123456789abcdefghijkl";
 
     for arguments in [&["run", key][..], &[key][..]] {
-        let held = newcomer.ikigai(arguments);
+        let held = user.ikigai(arguments);
         assert_eq!(held.code, Some(1), "{}", held.err);
         assert!(held.err.contains("looks like an API key"), "{}", held.err);
         assert!(held.err.contains("/key PROVIDER"), "{}", held.err);
         assert!(!held.err.contains(key), "{}", held.err);
     }
-    assert!(!newcomer.ikigai(&["log"]).out.contains(key));
+    assert!(!user.ikigai(&["log"]).out.contains(key));
 
-    let meant = newcomer.ikigai(&["run", &format!(" {key}")]);
+    let meant = user.ikigai(&["run", &format!(" {key}")]);
     assert_eq!(meant.code, Some(0), "{}", meant.err);
-    assert!(newcomer.ikigai(&["log"]).out.contains(key));
+    assert!(user.ikigai(&["log"]).out.contains(key));
 }
 
 #[test]
 fn agents_are_listed_by_session_and_new_ones_get_a_number() {
-    let newcomer = Newcomer::new();
-    newcomer.ikigai(&["run", "hello"]);
-    newcomer.ikigai(&["run", "hello", "--new"]);
+    let user = TestUser::new();
+    user.ikigai(&["run", "hello"]);
+    user.ikigai(&["run", "hello", "--new"]);
 
-    let listed = newcomer.ikigai(&["agents"]);
-    let json = newcomer.ikigai(&["agents", "--json"]);
+    let listed = user.ikigai(&["agents"]);
+    let json = user.ikigai(&["agents", "--json"]);
 
     let names: Vec<_> = listed
         .out
@@ -216,35 +216,35 @@ fn agents_are_listed_by_session_and_new_ones_get_a_number() {
         .collect();
     assert_eq!(names, ["project", "project-2"], "{}", listed.out);
     assert_eq!(json.out.lines().count(), 2);
-    let first = newcomer.ikigai(&["run", "what did I say", "--agent", "project"]);
+    let first = user.ikigai(&["run", "what did I say", "--agent", "project"]);
     assert_eq!(first.out, "Your earlier messages:\n1. hello\n");
 }
 
 #[test]
 fn another_store_is_chosen_by_flag_and_environment() {
-    let newcomer = Newcomer::with_file();
+    let user = TestUser::with_file();
     let other = format!(
         "sqlite:{}",
-        newcomer.home().join("deep/down/other.db").display()
+        user.home().join("deep/down/other.db").display()
     );
-    newcomer.ikigai(&["--db", &other, "run", "hello"]);
+    user.ikigai(&["--db", &other, "run", "hello"]);
 
-    let by_environment = newcomer
+    let by_environment = user
         .command(&["agents"])
         .env("IKIGAI_DB", &other)
         .output()
         .unwrap();
 
     assert!(said(by_environment).out.contains("project "));
-    assert!(!newcomer.database().exists());
+    assert!(!user.database().exists());
 }
 
 #[test]
 fn the_store_is_for_its_owner_alone() {
-    let newcomer = Newcomer::with_file();
-    newcomer.ikigai(&["run", "hello"]);
+    let user = TestUser::with_file();
+    user.ikigai(&["run", "hello"]);
 
-    let directory = newcomer.database().parent().unwrap().to_owned();
+    let directory = user.database().parent().unwrap().to_owned();
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
 
     assert_eq!(mode(&directory), 0o700);
@@ -256,22 +256,22 @@ fn the_store_is_for_its_owner_alone() {
 
 #[test]
 fn doctor_finds_nothing_wrong_with_a_sound_store_and_names_what_is() {
-    let newcomer = Newcomer::with_file();
-    let before = newcomer.ikigai(&["doctor"]);
-    newcomer.ikigai(&["run", "hello"]);
-    let sound = newcomer.ikigai(&["doctor"]);
-    fs::set_permissions(newcomer.database(), fs::Permissions::from_mode(0o644)).unwrap();
-    let open = newcomer.ikigai(&["doctor"]);
+    let user = TestUser::with_file();
+    let before = user.ikigai(&["doctor"]);
+    user.ikigai(&["run", "hello"]);
+    let sound = user.ikigai(&["doctor"]);
+    fs::set_permissions(user.database(), fs::Permissions::from_mode(0o644)).unwrap();
+    let open = user.ikigai(&["doctor"]);
     fs::write(
-        newcomer.database(),
+        user.database(),
         "no database at all, but long enough to be looked at",
     )
     .unwrap();
-    let broken = newcomer.ikigai(&["doctor"]);
+    let broken = user.ikigai(&["doctor"]);
 
     assert_eq!(before.code, Some(0));
     assert!(before.out.contains("not created yet"), "{}", before.out);
-    assert!(!newcomer.home().join("project/.git").exists());
+    assert!(!user.home().join("project/.git").exists());
     assert_eq!(sound.code, Some(0), "{}", sound.out);
     assert!(
         sound.out.lines().all(|line| line.starts_with("ok ")),
@@ -285,10 +285,10 @@ fn doctor_finds_nothing_wrong_with_a_sound_store_and_names_what_is() {
 
 #[test]
 fn help_and_version_answer_without_a_store() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
 
-    let help = newcomer.ikigai(&["--help"]);
-    let version = newcomer.ikigai(&["--version"]);
+    let help = user.ikigai(&["--help"]);
+    let version = user.ikigai(&["--version"]);
 
     assert!(help.out.contains("Exit codes: 0 success"), "{}", help.out);
     let number = concat!("ikigai ", env!("CARGO_PKG_VERSION"));
@@ -296,17 +296,17 @@ fn help_and_version_answer_without_a_store() {
     // From a repository it names the commit and its date.
     let is_commit = rest.starts_with(" (") && rest.ends_with(')') && rest.contains(" 20");
     assert!(rest.is_empty() || is_commit, "{}", version.out);
-    assert!(!newcomer.database().exists());
+    assert!(!user.database().exists());
 }
 
 #[test]
 fn a_reader_that_goes_away_ends_a_listing_quietly_and_no_turn() {
-    let newcomer = Newcomer::new();
-    newcomer.ikigai(&["run", "hello"]);
+    let user = TestUser::new();
+    user.ikigai(&["run", "hello"]);
     let with_closed_output = |arguments: &[&str]| {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        said(newcomer.command(arguments).stdout(writer).output().unwrap())
+        said(user.command(arguments).stdout(writer).output().unwrap())
     };
 
     let listing = with_closed_output(&["log"]);
@@ -314,18 +314,18 @@ fn a_reader_that_goes_away_ends_a_listing_quietly_and_no_turn() {
 
     assert_eq!((listing.code, listing.err.as_str()), (Some(141), ""));
     assert_eq!(turn.code, Some(0), "{}", turn.err);
-    assert!(newcomer.ikigai(&["log"]).out.contains("● 1 2 3"));
+    assert!(user.ikigai(&["log"]).out.contains("● 1 2 3"));
 }
 
 #[test]
 fn a_prompt_that_begins_with_a_slash_is_a_command() {
-    let newcomer = Newcomer::new();
-    newcomer.ikigai(&["run", "count to 2"]);
+    let user = TestUser::new();
+    user.ikigai(&["run", "count to 2"]);
 
-    let marked = newcomer.ikigai(&["run", "/mark a"]);
-    let unknown = newcomer.ikigai(&["run", "/rewnid a"]);
-    let path = newcomer.ikigai(&["run", "/usr/bin/x"]);
-    let rewound = newcomer.ikigai(&["run", "/rewind a"]);
+    let marked = user.ikigai(&["run", "/mark a"]);
+    let unknown = user.ikigai(&["run", "/rewnid a"]);
+    let path = user.ikigai(&["run", "/usr/bin/x"]);
+    let rewound = user.ikigai(&["run", "/rewind a"]);
 
     assert_eq!(
         (marked.code, marked.out.as_str(), marked.err.as_str()),
@@ -343,22 +343,22 @@ fn a_prompt_that_begins_with_a_slash_is_a_command() {
         rewound.out,
         "↶ rewound to ⚑ a #6: 1 turn hidden. /redo to reverse\n"
     );
-    let log = newcomer.ikigai(&["log"]).out;
+    let log = user.ikigai(&["log"]).out;
     assert!(!log.contains("/usr/bin/x"), "{log}");
     assert!(log.contains("/rewind a\n\n↶ rewound to ⚑ a #6"), "{log}");
 }
 
 #[test]
 fn lines_for_the_shell_files_and_pins_reach_the_model() {
-    let newcomer = Newcomer::new();
-    let project = newcomer.home().join("project");
+    let user = TestUser::new();
+    let project = user.home().join("project");
     fs::write(project.join("AGENTS.md"), "Be kind.").unwrap();
     fs::write(project.join("a.txt"), "text").unwrap();
 
-    let ran = newcomer.ikigai(&["run", "!echo hi; exit 3"]);
-    let kept = newcomer.ikigai(&["run", "!!echo hidden"]);
-    let named = newcomer.ikigai(&["run", "look at @a.txt"]);
-    let missing = newcomer.ikigai(&["run", "look at @./b.txt"]);
+    let ran = user.ikigai(&["run", "!echo hi; exit 3"]);
+    let kept = user.ikigai(&["run", "!!echo hidden"]);
+    let named = user.ikigai(&["run", "look at @a.txt"]);
+    let missing = user.ikigai(&["run", "look at @./b.txt"]);
 
     assert_eq!(
         (ran.code, ran.out.as_str()),
@@ -376,14 +376,14 @@ fn lines_for_the_shell_files_and_pins_reach_the_model() {
         "{}",
         missing.err
     );
-    let request = newcomer.ikigai(&["log", "--request"]).out;
+    let request = user.ikigai(&["log", "--request"]).out;
     assert!(request.contains("AGENTS.md\\n\\nBe kind."), "{request}");
     assert!(request.contains("@a.txt:\\n```\\ntext"), "{request}");
     assert!(request.contains("$ echo hi"), "{request}");
     assert!(!request.contains("hidden"), "{request}");
-    let models = newcomer.ikigai(&["run", "/model"]).out;
+    let models = user.ikigai(&["run", "/model"]).out;
     assert!(models.starts_with("model: demo:demo\n"), "{models}");
-    let switched = newcomer.ikigai(&["run", "/model ollama:qwen3"]).out;
+    let switched = user.ikigai(&["run", "/model ollama:qwen3"]).out;
     assert!(
         switched.starts_with("Switched to Ollama qwen3\n"),
         "{switched}"
@@ -392,10 +392,10 @@ fn lines_for_the_shell_files_and_pins_reach_the_model() {
 
 #[test]
 fn the_search_index_can_be_made_again() {
-    let newcomer = Newcomer::new();
-    newcomer.ikigai(&["run", "hello"]);
+    let user = TestUser::new();
+    user.ikigai(&["run", "hello"]);
 
-    let said = newcomer.ikigai(&["doctor", "--reindex"]);
+    let said = user.ikigai(&["doctor", "--reindex"]);
 
     let expected = "Search index rebuilt: 5 events\n";
     assert_eq!((said.out.as_str(), said.code), (expected, Some(0)));
@@ -403,20 +403,20 @@ fn the_search_index_can_be_made_again() {
 
 #[test]
 fn words_are_found_as_text_and_json_with_filters_and_pages() {
-    let newcomer = Newcomer::new();
-    newcomer.ikigai(&["run", "the first marmalade"]);
-    newcomer.ikigai(&["run", "the second marmalade"]);
+    let user = TestUser::new();
+    user.ikigai(&["run", "the first marmalade"]);
+    user.ikigai(&["run", "the second marmalade"]);
 
-    let text = newcomer.ikigai(&["search", "marmalade", "kind:user"]);
-    let json = newcomer.ikigai(&[
+    let text = user.ikigai(&["search", "marmalade", "kind:user"]);
+    let json = user.ikigai(&[
         "search",
         "marmalade kind:user path:.",
         "--json",
         "--limit",
         "1",
     ]);
-    let nothing = newcomer.ikigai(&["search", "marmalade", "path:/elsewhere"]);
-    let wrong = newcomer.ikigai(&["search", "kind:dream"]);
+    let nothing = user.ikigai(&["search", "marmalade", "path:/elsewhere"]);
+    let wrong = user.ikigai(&["search", "kind:dream"]);
 
     let lines: Vec<_> = text.out.lines().collect();
     assert!(lines[0].starts_with("#project.6 "), "{}", text.out);
@@ -432,7 +432,7 @@ fn words_are_found_as_text_and_json_with_filters_and_pages() {
         .strip_prefix("More results: --from ")
         .unwrap()
         .trim();
-    let more = newcomer.ikigai(&["search", "marmalade kind:user", "--from", place]);
+    let more = user.ikigai(&["search", "marmalade kind:user", "--from", place]);
     assert!(
         more.out.contains("the first") && !more.out.contains("the second"),
         "{}",
@@ -445,20 +445,20 @@ fn words_are_found_as_text_and_json_with_filters_and_pages() {
 /// A name selects the running agent; its id selects a dead namesake.
 #[test]
 fn what_was_found_is_opened_by_the_id_that_search_prints() {
-    let newcomer = Newcomer::new();
-    newcomer.ikigai(&["run", "hello"]);
-    newcomer.ikigai(&["run", "/fork --fresh --name docs say zanzibar"]);
-    newcomer.ikigai(&["run", "/kill docs"]);
-    let alone = newcomer.ikigai(&["search", "zanzibar", "kind:user"]);
-    newcomer.ikigai(&["run", "/fork --fresh --name docs say marmalade"]);
+    let user = TestUser::new();
+    user.ikigai(&["run", "hello"]);
+    user.ikigai(&["run", "/fork --fresh --name docs say zanzibar"]);
+    user.ikigai(&["run", "/kill docs"]);
+    let alone = user.ikigai(&["search", "zanzibar", "kind:user"]);
+    user.ikigai(&["run", "/fork --fresh --name docs say marmalade"]);
 
-    let found = newcomer.ikigai(&["search", "zanzibar", "kind:user"]);
+    let found = user.ikigai(&["search", "zanzibar", "kind:user"]);
     let row = found.out.split_whitespace().next().unwrap();
-    let around = newcomer.ikigai(&["log", "--around", row]);
-    let program = control::start(&newcomer, &["--at", row, "--size", "80x20"]);
+    let around = user.ikigai(&["log", "--around", row]);
+    let program = control::start(&user, &["--at", row, "--size", "80x20"]);
     let screen = control::screen(&program);
     program.end().unwrap();
-    let nothing = newcomer.ikigai(&["log", "--around", "#docs.4711"]);
+    let nothing = user.ikigai(&["log", "--around", "#docs.4711"]);
 
     assert!(alone.out.starts_with("#docs."), "{}", alone.out);
     assert!(!found.out.starts_with("#docs."), "{}", found.out);
@@ -471,12 +471,12 @@ fn what_was_found_is_opened_by_the_id_that_search_prints() {
 
 #[test]
 fn the_rows_around_one_are_ten_before_and_ten_after() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
     for number in 1..=30 {
-        newcomer.ikigai(&["run", &format!("/mark m{number}")]);
+        user.ikigai(&["run", &format!("/mark m{number}")]);
     }
     let around = |row: &str| {
-        let said = newcomer.ikigai(&["log", "--around", row, "--json"]);
+        let said = user.ikigai(&["log", "--around", row, "--json"]);
         let rows = said.out.lines().map(|line| {
             let row: serde_json::Value = serde_json::from_str(line).unwrap();
             row["seq"].as_u64().unwrap()
@@ -493,9 +493,9 @@ fn the_rows_around_one_are_ten_before_and_ten_after() {
 /// A subcommand refuses options of the screen.
 #[test]
 fn what_is_asked_of_the_screen_stands_alone() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
 
-    let refused = newcomer.ikigai(&["--new", "agents"]);
+    let refused = user.ikigai(&["--new", "agents"]);
 
     assert_eq!(refused.code, Some(2), "{}", refused.err);
     assert!(
@@ -507,17 +507,17 @@ fn what_is_asked_of_the_screen_stands_alone() {
 
 #[test]
 fn the_log_calls_rows_and_agents_as_the_screen_does() {
-    let newcomer = Newcomer::new();
-    newcomer.ikigai(&["run", "count to 2"]);
-    newcomer.ikigai(&["run", "/mark a"]);
-    newcomer.ikigai(&["run", "/rewind a"]);
-    newcomer.ikigai(&["run", "/fork --name helper"]);
-    newcomer.ikigai(&["run", "--agent", "helper", "/rewind a"]);
-    newcomer.ikigai(&["run", "/kill helper"]);
-    newcomer.ikigai(&["run", "/reap helper"]);
+    let user = TestUser::new();
+    user.ikigai(&["run", "count to 2"]);
+    user.ikigai(&["run", "/mark a"]);
+    user.ikigai(&["run", "/rewind a"]);
+    user.ikigai(&["run", "/fork --name helper"]);
+    user.ikigai(&["run", "--agent", "helper", "/rewind a"]);
+    user.ikigai(&["run", "/kill helper"]);
+    user.ikigai(&["run", "/reap helper"]);
 
-    let own = newcomer.ikigai(&["log"]);
-    let child = newcomer.ikigai(&["log", "helper"]);
+    let own = user.ikigai(&["log"]);
+    let child = user.ikigai(&["log", "helper"]);
 
     assert!(
         own.out.contains(" rewind\n↶ rewound to #6\n"),
@@ -533,7 +533,7 @@ fn the_log_calls_rows_and_agents_as_the_screen_does() {
         child.out
     );
 
-    newcomer.ikigai(&["run", "/redo"]);
-    let own = newcomer.ikigai(&["log"]);
+    user.ikigai(&["run", "/redo"]);
+    let own = user.ikigai(&["log"]);
     assert!(own.out.contains(" rewind\n↷ redone to #"), "{}", own.out);
 }

@@ -5,11 +5,11 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::Newcomer;
+use crate::support::TestUser;
 
-fn configured() -> Newcomer {
-    let newcomer = Newcomer::new();
-    let home = newcomer.home();
+fn configured() -> TestUser {
+    let user = TestUser::new();
+    let home = user.home();
     fs::create_dir_all(home.join(".config/ikigai")).unwrap();
     let yours = r#"
 model = "demo"
@@ -39,14 +39,14 @@ calls = 5
 tool = "file_*"
 "#;
     fs::write(project.join("config.toml"), theirs).unwrap();
-    newcomer
+    user
 }
 
 #[test]
 fn every_setting_is_told_with_its_origin_and_without_secrets() {
-    let newcomer = configured();
+    let user = configured();
 
-    let said = newcomer.ikigai(&["config"]);
+    let said = user.ikigai(&["config"]);
     assert_eq!(said.code, Some(0), "{}", said.err);
     let expected = [
         "model = \"anthropic:claude-opus-5-5/low\"  # the project's file",
@@ -71,7 +71,7 @@ fn every_setting_is_told_with_its_origin_and_without_secrets() {
         assert!(!said.out.contains(secret), "{}", said.out);
     }
 
-    let said = newcomer.ikigai(&["config", "--json", "--db", "/tmp/other.db"]);
+    let said = user.ikigai(&["config", "--json", "--db", "/tmp/other.db"]);
     let lines = said.out.lines().map(serde_json::from_str::<Value>);
     let lines: Vec<_> = lines.map(Result::unwrap).collect();
     let of = |key: &str| lines.iter().find(|line| line["key"] == key).unwrap();
@@ -85,13 +85,13 @@ fn every_setting_is_told_with_its_origin_and_without_secrets() {
 /// The output of `ikigai config` is a configuration with the same settings.
 #[test]
 fn what_is_told_can_be_kept_as_a_file() {
-    let newcomer = configured();
-    let before = newcomer.ikigai(&["config"]).out;
-    fs::remove_file(newcomer.home().join("project/.ikigai/config.toml")).unwrap();
+    let user = configured();
+    let before = user.ikigai(&["config"]).out;
+    fs::remove_file(user.home().join("project/.ikigai/config.toml")).unwrap();
 
-    let file = newcomer.home().join(".config/ikigai/config.toml");
+    let file = user.home().join(".config/ikigai/config.toml");
     fs::write(file, &before).unwrap();
-    let said = newcomer.ikigai(&["config"]);
+    let said = user.ikigai(&["config"]);
 
     assert_eq!(said.code, Some(0), "{}", said.err);
     assert!(said.out.contains("calls = 5  # your file"), "{}", said.out);
@@ -99,8 +99,8 @@ fn what_is_told_can_be_kept_as_a_file() {
 
 #[test]
 fn a_mistake_is_told_with_its_place_and_help_lists_every_key() {
-    let newcomer = configured();
-    let help = newcomer.ikigai(&["config", "--help"]);
+    let user = configured();
+    let help = user.ikigai(&["config", "--help"]);
     for words in [
         "on_hangup                     \"background\"",
         "limits.minutes                480",
@@ -111,23 +111,23 @@ fn a_mistake_is_told_with_its_place_and_help_lists_every_key() {
         assert!(help.out.contains(words), "{words} is not in {}", help.out);
     }
 
-    let file = newcomer.home().join(".config/ikigai/config.toml");
+    let file = user.home().join(".config/ikigai/config.toml");
     fs::write(file, "modl = 1\n").unwrap();
-    let said = newcomer.ikigai(&["config"]);
+    let said = user.ikigai(&["config"]);
     assert_eq!(said.code, Some(1));
     assert!(said.err.contains("line 1"), "{}", said.err);
 }
 
 #[test]
 fn shells_are_told_what_can_be_typed() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
     for shell in ["bash", "zsh", "fish"] {
-        let said = newcomer.ikigai(&["completions", shell]);
+        let said = user.ikigai(&["completions", shell]);
         assert_eq!(said.code, Some(0), "{}", said.err);
         assert!(said.out.contains("doctor"), "{}", said.out);
         assert!(said.out.contains("until-idle"), "{}", said.out);
     }
-    let bash = newcomer.ikigai(&["completions", "bash"]).out;
+    let bash = user.ikigai(&["completions", "bash"]).out;
     let script = format!(
         "{bash}\nCOMP_WORDS=(ikigai comp); COMP_CWORD=1; _ikigai ikigai comp ikigai; echo \"${{COMPREPLY[@]}}\""
     );
@@ -136,5 +136,5 @@ fn shells_are_told_what_can_be_typed() {
 
     let words = String::from_utf8_lossy(&completed.stdout);
     assert_eq!(words.trim(), "completions", "{completed:?}");
-    assert_eq!(newcomer.ikigai(&["completions", "tcsh"]).code, Some(2));
+    assert_eq!(user.ikigai(&["completions", "tcsh"]).code, Some(2));
 }

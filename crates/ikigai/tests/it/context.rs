@@ -3,64 +3,64 @@
 use serde_json::Value;
 
 use crate::control::{ctl, screen, start};
-use crate::support::{Newcomer, PROGRAM};
+use crate::support::{PROGRAM, TestUser};
 
 /// Runs many turns with the demo model, more than its window holds.
-fn talk(newcomer: &Newcomer, turns: usize) {
+fn talk(user: &TestUser, turns: usize) {
     for turn in 0..turns {
-        let said = newcomer.ikigai(&["run", &format!("count to 300, round {turn}")]);
+        let said = user.ikigai(&["run", &format!("count to 300, round {turn}")]);
         assert_eq!(said.code, Some(0), "{}", said.err);
     }
 }
 
-fn configure(newcomer: &Newcomer, text: &str) {
-    let directory = newcomer.home().join(".config/ikigai");
+fn configure(user: &TestUser, text: &str) {
+    let directory = user.home().join(".config/ikigai");
     std::fs::create_dir_all(&directory).unwrap();
     std::fs::write(directory.join("config.toml"), text).unwrap();
 }
 
 #[test]
 fn a_conversation_beyond_its_budget_goes_on_and_is_compacted_and_brought_back() {
-    let newcomer = Newcomer::new();
-    configure(&newcomer, "budget_tokens = 5000\ncompact_at = 0\n");
-    talk(&newcomer, 16);
+    let user = TestUser::new();
+    configure(&user, "budget_tokens = 5000\ncompact_at = 0\n");
+    talk(&user, 16);
 
-    let context = newcomer.ikigai(&["run", "/context"]).out;
+    let context = user.ikigai(&["run", "/context"]).out;
     assert!(context.contains("% of 5.0k"), "{context}");
     assert!(
         context.contains(" earlier turns · /context undo"),
         "{context}"
     );
-    let before = newcomer.ikigai(&["log", "--request"]).out;
-    let compacted = newcomer.ikigai(&["run", "/compact"]).out;
+    let before = user.ikigai(&["log", "--request"]).out;
+    let compacted = user.ikigai(&["run", "/compact"]).out;
     assert!(compacted.contains(" turns summarised: "), "{compacted}");
-    let after = newcomer.ikigai(&["log", "--request"]).out;
+    let after = user.ikigai(&["log", "--request"]).out;
     let request: Value = serde_json::from_str(&after).unwrap();
     let first = request["messages"][0]["blocks"][0]["text"].as_str();
     assert!(
         first.is_some_and(|text| text.starts_with("Summary of the conversation")),
         "{after}"
     );
-    newcomer.ikigai(&["run", "/compact --undo"]);
+    user.ikigai(&["run", "/compact --undo"]);
 
-    assert_eq!(newcomer.ikigai(&["log", "--request"]).out, before);
+    assert_eq!(user.ikigai(&["log", "--request"]).out, before);
 }
 
 #[test]
 fn a_full_conversation_is_summarised_by_itself() {
-    let newcomer = Newcomer::new();
-    configure(&newcomer, "budget_tokens = 8500\ncompact_at = 50\n");
+    let user = TestUser::new();
+    configure(&user, "budget_tokens = 8500\ncompact_at = 50\n");
 
-    talk(&newcomer, 14);
+    talk(&user, 14);
 
-    let log = newcomer.ikigai(&["log"]).out;
+    let log = user.ikigai(&["log"]).out;
     assert!(
         log.contains("── summary ──\nSummary of the conversation"),
         "{log}"
     );
     assert!(!log.contains("── context"), "nothing had to be cut: {log}");
-    configure(&newcomer, "compact_at = 101\n");
-    let wrong = newcomer.ikigai(&["run", "hello"]);
+    configure(&user, "compact_at = 101\n");
+    let wrong = user.ikigai(&["run", "hello"]);
     assert_eq!(wrong.code, Some(1));
     assert!(
         wrong.err.contains("expected 0 to 100 percent"),
@@ -71,11 +71,11 @@ fn a_full_conversation_is_summarised_by_itself() {
 
 #[test]
 fn past_requests_are_printed_in_every_dialect() {
-    let newcomer = Newcomer::new();
-    newcomer.ikigai(&["run", "hello"]);
-    newcomer.ikigai(&["run", "count to 3"]);
+    let user = TestUser::new();
+    user.ikigai(&["run", "hello"]);
+    user.ikigai(&["run", "count to 3"]);
 
-    let first = newcomer.ikigai(&["log", "--request", "--at", "#3"]);
+    let first = user.ikigai(&["log", "--request", "--at", "#3"]);
     let request: Value = serde_json::from_str(&first.out).unwrap();
 
     assert_eq!(
@@ -92,7 +92,7 @@ fn past_requests_are_printed_in_every_dialect() {
         ("own", "messages"),
     ] {
         let order = ["log", "--request", "--at", "3", "--dialect", dialect];
-        let spelled = newcomer.ikigai(&order);
+        let spelled = user.ikigai(&order);
         assert_eq!(spelled.code, Some(0), "{}", spelled.err);
         let body: Value = serde_json::from_str(&spelled.out).unwrap();
         let said = body[key].to_string();
@@ -101,33 +101,33 @@ fn past_requests_are_printed_in_every_dialect() {
             "{dialect}: {said}"
         );
     }
-    let nowhere = newcomer.ikigai(&["log", "--request", "--at", "#99"]);
+    let nowhere = user.ikigai(&["log", "--request", "--at", "#99"]);
     assert_eq!(nowhere.code, Some(1), "{}", nowhere.err);
     assert!(nowhere.err.contains("99"), "{}", nowhere.err);
-    let nothing = newcomer.ikigai(&["log", "--request", "--at", "#x"]);
+    let nothing = user.ikigai(&["log", "--request", "--at", "#x"]);
     assert!(
         nothing.err.contains("invalid event `#x`"),
         "{}",
         nothing.err
     );
-    assert_eq!(newcomer.ikigai(&["log", "--at", "#3"]).code, Some(2));
+    assert_eq!(user.ikigai(&["log", "--at", "#3"]).code, Some(2));
 }
 
 #[test]
 fn cost_is_printed_by_agent_model_and_day() {
-    let newcomer = Newcomer::new();
-    let nobody = newcomer.ikigai(&["cost"]);
+    let user = TestUser::new();
+    let nobody = user.ikigai(&["cost"]);
     assert_eq!((nobody.code, nobody.out.as_str()), (Some(0), ""));
-    newcomer.ikigai(&["run", "hello"]);
-    newcomer.ikigai(&["run", "--fresh", "hello"]);
+    user.ikigai(&["run", "hello"]);
+    user.ikigai(&["run", "--fresh", "hello"]);
 
-    let text = newcomer.ikigai(&["cost"]).out;
+    let text = user.ikigai(&["cost"]).out;
 
     assert!(text.starts_with("project "), "{text}");
     assert!(text.contains("  with descendants (1): "), "{text}");
     assert!(text.contains("\n  child "), "{text}");
     let line = |arguments: &[&str]| -> Value {
-        let said = newcomer.ikigai(arguments);
+        let said = user.ikigai(arguments);
         serde_json::from_str(said.out.lines().next().unwrap()).unwrap()
     };
     let agent = line(&["cost", "--json"]);
@@ -148,10 +148,10 @@ fn cost_is_printed_by_agent_model_and_day() {
 
 #[test]
 fn shares_of_the_context_are_configured_listed_and_checked() {
-    let newcomer = Newcomer::new();
-    configure(&newcomer, "compact_at = 35\n[context]\nresult_kb = 8\n");
+    let user = TestUser::new();
+    configure(&user, "compact_at = 35\n[context]\nresult_kb = 8\n");
 
-    let listed = newcomer.ikigai(&["config"]).out;
+    let listed = user.ikigai(&["config"]).out;
 
     assert!(
         listed.contains("\nresult_kb = 8  # your file\n"),
@@ -163,28 +163,28 @@ fn shares_of_the_context_are_configured_listed_and_checked() {
         listed.contains("\nkeep_messages = 20  # default\n"),
         "{listed}"
     );
-    configure(&newcomer, "[context]\nshorten_at = 90\n");
-    let wrong = newcomer.ikigai(&["run", "hello"]);
+    configure(&user, "[context]\nshorten_at = 90\n");
+    let wrong = user.ikigai(&["run", "hello"]);
     assert_eq!(wrong.code, Some(1));
     let expected = "`context.shorten_at` (90) must not exceed `compact_at` (80)";
     assert!(wrong.err.contains(expected), "{}", wrong.err);
-    configure(&newcomer, "[context]\nresult_kb = 0\n");
-    let wrong = newcomer.ikigai(&["config"]);
+    configure(&user, "[context]\nresult_kb = 0\n");
+    let wrong = user.ikigai(&["config"]);
     assert!(wrong.err.contains("expected 1 to 1024"), "{}", wrong.err);
 }
 
 #[test]
 fn a_message_over_half_of_the_budget_is_refused_everywhere() {
-    let newcomer = Newcomer::new();
-    configure(&newcomer, "budget_tokens = 5000\n");
+    let user = TestUser::new();
+    configure(&user, "budget_tokens = 5000\n");
     let text = "all work and no play\n".repeat(1000);
-    std::fs::write(newcomer.home().join("project/big.txt"), &text).unwrap();
-    newcomer.ikigai(&["run", "hello"]);
-    let rows = || newcomer.ikigai(&["log", "--all", "--json"]).out;
+    std::fs::write(user.home().join("project/big.txt"), &text).unwrap();
+    user.ikigai(&["run", "hello"]);
+    let rows = || user.ikigai(&["log", "--all", "--json"]).out;
     let before = rows();
 
     for prompt in [text.as_str(), "read @big.txt", &format!("/fork {text}")] {
-        let refused = newcomer.ikigai(&["run", prompt]);
+        let refused = user.ikigai(&["run", prompt]);
         assert_eq!(refused.code, Some(2), "{}", refused.err);
         let expected = "k tokens; at most 2.5k, half of the budget, can be sent";
         assert!(refused.err.contains(expected), "{}", refused.err);
@@ -192,7 +192,7 @@ fn a_message_over_half_of_the_budget_is_refused_everywhere() {
     }
     assert_eq!(rows(), before);
 
-    let mut pty = newcomer.in_terminal(PROGRAM, &["--plain"], 100, 50);
+    let mut pty = user.in_terminal(PROGRAM, &["--plain"], 100, 50);
     pty.wait_for_text("you: ");
     pty.send("read @big.txt\r");
     pty.wait_for_text("half of the budget, can be sent");
@@ -203,8 +203,8 @@ fn a_message_over_half_of_the_budget_is_refused_everywhere() {
     assert!(pty.wait_end().success());
     assert_eq!(rows(), before);
 
-    let program = start(&newcomer, &["--size", "80x20"]);
-    let refused = ctl(&newcomer, &["submit", "read @big.txt"]);
+    let program = start(&user, &["--size", "80x20"]);
+    let refused = ctl(&user, &["submit", "read @big.txt"]);
     assert_eq!(refused.code, Some(1), "{}", refused.out);
     assert!(
         refused.err.contains("half of the budget, can be sent"),
@@ -218,12 +218,12 @@ fn a_message_over_half_of_the_budget_is_refused_everywhere() {
 
 #[test]
 fn a_summary_is_edited_in_the_users_editor_on_the_screen_only() {
-    let newcomer = Newcomer::new();
-    talk(&newcomer, 2);
-    let editor = newcomer.home().join("editor.sh");
+    let user = TestUser::new();
+    talk(&user, 2);
+    let editor = user.home().join("editor.sh");
     std::fs::write(&editor, "echo \"MY OWN SUMMARY\" > \"$1\"\n").unwrap();
     let variable = format!("EDITOR=sh {}", editor.display());
-    let mut pty = newcomer.in_terminal("env", &["-u", "VISUAL", &variable, PROGRAM], 100, 40);
+    let mut pty = user.in_terminal("env", &["-u", "VISUAL", &variable, PROGRAM], 100, 40);
     pty.wait_for_text("? keys");
 
     pty.send("/compact --edit\r");
@@ -232,13 +232,13 @@ fn a_summary_is_edited_in_the_users_editor_on_the_screen_only() {
     pty.send("\x04q");
     assert!(pty.wait_end().success());
 
-    let request = newcomer.ikigai(&["log", "--request"]).out;
+    let request = user.ikigai(&["log", "--request"]).out;
     let request: Value = serde_json::from_str(&request).unwrap();
     assert_eq!(
         request["messages"][0]["blocks"][0]["text"],
         "MY OWN SUMMARY"
     );
-    let refused = newcomer.ikigai(&["run", "/compact --edit"]);
+    let refused = user.ikigai(&["run", "/compact --edit"]);
     assert_eq!(refused.code, Some(1), "{}", refused.out);
     let said = format!("{}{}", refused.out, refused.err);
     assert!(said.contains("needs a screen"), "{said}");

@@ -11,20 +11,20 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::e2e::program::{Program, ask};
-use crate::support::{MockAnswer, Newcomer, said};
+use crate::support::{MockAnswer, TestUser, said};
 
-fn runtime(newcomer: &Newcomer) -> PathBuf {
-    newcomer.home().join(".local/state/ikigai/run")
+fn runtime(user: &TestUser) -> PathBuf {
+    user.home().join(".local/state/ikigai/run")
 }
 
-pub(crate) fn start(newcomer: &Newcomer, arguments: &[&str]) -> Program {
-    let mut command = newcomer.command(&[&["--headless"], arguments].concat());
+pub(crate) fn start(user: &TestUser, arguments: &[&str]) -> Program {
+    let mut command = user.command(&[&["--headless"], arguments].concat());
     command.env("LANG", "C.UTF-8");
     Program::start(command).unwrap()
 }
 
-pub(crate) fn ctl(newcomer: &Newcomer, arguments: &[&str]) -> MockAnswer {
-    newcomer.ikigai(&[&["ctl"], arguments].concat())
+pub(crate) fn ctl(user: &TestUser, arguments: &[&str]) -> MockAnswer {
+    user.ikigai(&[&["ctl"], arguments].concat())
 }
 
 fn request(program: &Program, request: &Value) -> Value {
@@ -51,20 +51,20 @@ pub(crate) fn screen(program: &Program) -> String {
 
 #[test]
 fn a_program_without_a_terminal_is_found_asked_and_ended() {
-    let newcomer = Newcomer::new();
-    let none = ctl(&newcomer, &["version"]);
-    let program = start(&newcomer, &["--size", "80x20"]);
+    let user = TestUser::new();
+    let none = ctl(&user, &["version"]);
+    let program = start(&user, &["--size", "80x20"]);
 
-    let version = ctl(&newcomer, &["version"]);
-    let typed = ctl(&newcomer, &["send_keys", "what is 2 + 2\\r"]);
-    let idle = ctl(&newcomer, &["wait_idle", "60000"]);
-    let text = ctl(&newcomer, &["read_framebuffer", "--text"]);
-    let events = ctl(&newcomer, &["events"]);
-    let refused = ctl(&newcomer, &["approve"]);
-    let wrong = ctl(&newcomer, &["submit", "--agent", "stranger", "hello"]);
+    let version = ctl(&user, &["version"]);
+    let typed = ctl(&user, &["send_keys", "what is 2 + 2\\r"]);
+    let idle = ctl(&user, &["wait_idle", "60000"]);
+    let text = ctl(&user, &["read_framebuffer", "--text"]);
+    let events = ctl(&user, &["events"]);
+    let refused = ctl(&user, &["approve"]);
+    let wrong = ctl(&user, &["submit", "--agent", "stranger", "hello"]);
     let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    let (directory, socket) = (mode(runtime(&newcomer)), mode(program.socket().to_owned()));
-    let log = newcomer.ikigai(&["log", "--all", "--json"]).out;
+    let (directory, socket) = (mode(runtime(&user)), mode(program.socket().to_owned()));
+    let log = user.ikigai(&["log", "--all", "--json"]).out;
     let ended = program.end();
 
     assert_eq!(none.code, Some(4), "{}", none.err);
@@ -84,8 +84,7 @@ fn a_program_without_a_terminal_is_found_asked_and_ended() {
     assert_eq!((directory, socket), (0o700, 0o600));
     assert_eq!(ended, Ok(()));
     assert!(
-        newcomer
-            .ikigai(&["agents"])
+        user.ikigai(&["agents"])
             .out
             .lines()
             .all(|line| !line.contains("open in"))
@@ -94,19 +93,19 @@ fn a_program_without_a_terminal_is_found_asked_and_ended() {
 
 #[test]
 fn what_dead_programs_left_is_removed_and_several_must_be_chosen_from() {
-    let newcomer = Newcomer::new();
-    let directory = runtime(&newcomer);
+    let user = TestUser::new();
+    let directory = runtime(&user);
     fs::create_dir_all(&directory).unwrap();
     let stale = directory.join("ikigai-1.sock");
     drop(UnixListener::bind(&stale).unwrap());
 
-    let first = start(&newcomer, &[]);
+    let first = start(&user, &[]);
     let was_stale = stale.exists();
-    let second = start(&newcomer, &["--new"]);
-    let unclear = ctl(&newcomer, &["version"]);
-    let chosen = ctl(&newcomer, &["--pid", &second.id().to_string(), "version"]);
+    let second = start(&user, &["--new"]);
+    let unclear = ctl(&user, &["version"]);
+    let chosen = ctl(&user, &["--pid", &second.id().to_string(), "version"]);
     let socket = first.socket().to_string_lossy().into_owned();
-    let by_path = ctl(&newcomer, &["--socket", &socket, "version"]);
+    let by_path = ctl(&user, &["--socket", &socket, "version"]);
 
     assert!(!was_stale);
     assert_eq!(unclear.code, Some(4), "{}", unclear.out);
@@ -126,8 +125,8 @@ fn what_dead_programs_left_is_removed_and_several_must_be_chosen_from() {
 /// 1,000 concurrent requests of 8 clients, with garbage, half requests and far too long ones.
 #[test]
 fn many_and_wrong_requests_leave_the_program_responsive_and_the_session_intact() {
-    let newcomer = Newcomer::new();
-    let program = start(&newcomer, &[]);
+    let user = TestUser::new();
+    let program = start(&user, &[]);
     say(&program, "hello");
     let before = request(&program, &json!({"type": "agents"}));
     // Half a request, which waits for its other half until the end.
@@ -192,8 +191,8 @@ fn many_and_wrong_requests_leave_the_program_responsive_and_the_session_intact()
 
 #[test]
 fn events_are_followed_until_the_client_closes() {
-    let newcomer = Newcomer::new();
-    let program = start(&newcomer, &[]);
+    let user = TestUser::new();
+    let program = start(&user, &[]);
     let mut follower = UnixStream::connect(program.socket()).unwrap();
     follower
         .write_all(b"{\"type\":\"events\",\"follow\":true}\n")
@@ -208,15 +207,15 @@ fn events_are_followed_until_the_client_closes() {
     }
     drop(follower);
 
-    let log = newcomer.ikigai(&["log", "--all", "--json"]).out;
+    let log = user.ikigai(&["log", "--all", "--json"]).out;
     assert_eq!(listed, log, "each row once, in order");
     assert_eq!(program.end(), Ok(()));
 }
 
 #[test]
 fn a_question_is_answered_by_a_program() {
-    let newcomer = Newcomer::new();
-    let program = start(&newcomer, &[]);
+    let user = TestUser::new();
+    let program = start(&user, &[]);
     request(&program, &json!({"type": "submit", "text": "ask to push"}));
     let asks = request(
         &program,
@@ -239,14 +238,14 @@ fn a_question_is_answered_by_a_program() {
         "{}",
         screen(&program)
     );
-    let log = newcomer.ikigai(&["log", "--json"]).out;
+    let log = user.ikigai(&["log", "--json"]).out;
     assert!(log.contains("\"by\":\"socket\""), "{log}");
 }
 
 #[test]
 fn a_turn_is_interrupted_by_a_program() {
-    let newcomer = Newcomer::new();
-    let program = start(&newcomer, &[]);
+    let user = TestUser::new();
+    let program = start(&user, &[]);
     request(
         &program,
         &json!({"type": "submit", "text": "count slowly to 5000"}),
@@ -274,10 +273,10 @@ fn a_turn_is_interrupted_by_a_program() {
 /// A second screen watches, sends its messages to the owner, and takes the agent over.
 #[test]
 fn a_second_screen_hands_over_what_is_typed_and_takes_the_agent() {
-    let newcomer = Newcomer::new();
-    let first = start(&newcomer, &[]);
+    let user = TestUser::new();
+    let first = start(&user, &[]);
     say(&first, "hello");
-    let second = start(&newcomer, &[]);
+    let second = start(&user, &[]);
     request(&second, &json!({"type": "wait_idle", "timeout_ms": 60_000}));
     let looks_on = screen(&second);
 
@@ -309,7 +308,7 @@ fn a_second_screen_hands_over_what_is_typed_and_takes_the_agent() {
         "{}",
         screen(&first)
     );
-    let agents = newcomer.ikigai(&["agents"]).out;
+    let agents = user.ikigai(&["agents"]).out;
     assert!(
         agents.contains(&format!("open in pid {}", second.id())),
         "{agents}"
@@ -332,10 +331,10 @@ fn shows(program: &Program, what: impl Fn(&str) -> bool) -> String {
 /// A second screen shows a running answer, the state of agents, and the owner's death.
 #[test]
 fn a_second_screen_looks_on_live() {
-    let newcomer = Newcomer::new();
-    let first = start(&newcomer, &[]);
+    let user = TestUser::new();
+    let first = start(&user, &[]);
     say(&first, "/name held");
-    let second = start(&newcomer, &[]);
+    let second = start(&user, &[]);
     let submit = |program: &Program, text: &str| {
         request(program, &json!({"type": "submit", "text": text}));
     };
@@ -365,11 +364,11 @@ fn a_second_screen_looks_on_live() {
 /// `run` queues its message at the process that owns the agent, which answers it.
 #[test]
 fn run_hands_its_message_to_the_program_that_holds_the_agent() {
-    let newcomer = Newcomer::new();
-    let holder = start(&newcomer, &[]);
+    let user = TestUser::new();
+    let holder = start(&user, &[]);
     say(&holder, "hello");
 
-    let handed = newcomer.ikigai(&["run", "what did I say"]);
+    let handed = user.ikigai(&["run", "what did I say"]);
     let idle = request(&holder, &json!({"type": "wait_idle", "timeout_ms": 60_000}));
     let seen = screen(&holder);
 
@@ -386,12 +385,12 @@ fn run_hands_its_message_to_the_program_that_holds_the_agent() {
 /// A background process ends once idle, and gives running agents back to the next screen.
 #[test]
 fn a_program_in_the_background_ends_by_itself_or_gives_its_agents_back() {
-    let newcomer = Newcomer::new();
-    newcomer.ikigai(&["run", "hello"]);
-    let idle = start(&newcomer, &["--until-idle"]).wait();
-    let works = start(&newcomer, &["--until-idle", "count slowly to 40"]);
+    let user = TestUser::new();
+    user.ikigai(&["run", "hello"]);
+    let idle = start(&user, &["--until-idle"]).wait();
+    let works = start(&user, &["--until-idle", "count slowly to 40"]);
 
-    let screen_of = start(&newcomer, &[]);
+    let screen_of = start(&user, &[]);
     let background = works.wait();
     request(
         &screen_of,
@@ -407,7 +406,7 @@ fn a_program_in_the_background_ends_by_itself_or_gives_its_agents_back() {
 /// The script of the documentation page drives a session as described.
 #[test]
 fn the_script_of_the_page_drives_a_session() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/control-socket.md");
     let page = fs::read_to_string(page).unwrap();
     let script = page.split("```sh\n").nth(1).unwrap();
@@ -420,8 +419,7 @@ fn the_script_of_the_page_drives_a_session() {
     );
 
     let mut command = std::process::Command::new("bash");
-    newcomer
-        .at_home(command.args(["-c", script]))
+    user.at_home(command.args(["-c", script]))
         .envs([("LANG", "C.UTF-8"), ("PATH", &path)]);
     let ran = said(command.output().unwrap());
 
@@ -435,11 +433,11 @@ fn the_script_of_the_page_drives_a_session() {
 /// Enter runs the typed text, though the completion list would spell it otherwise.
 #[test]
 fn a_pin_and_a_directory_are_typed_as_they_are_shown() {
-    let newcomer = Newcomer::new();
-    let project = newcomer.home().join("project");
+    let user = TestUser::new();
+    let project = user.home().join("project");
     std::fs::write(project.join("notes.md"), "Be kind.").unwrap();
     std::fs::create_dir(project.join("below")).unwrap();
-    let program = start(&newcomer, &[]);
+    let program = start(&user, &[]);
 
     for (keys, shown) in [
         ("/pin notes.md\\r", "Pinned: notes.md"),
@@ -459,12 +457,12 @@ fn a_pin_and_a_directory_are_typed_as_they_are_shown() {
 /// A runtime directory that others can write is refused: they could place a socket there.
 #[test]
 fn a_runtime_directory_that_others_can_write_is_refused() {
-    let newcomer = Newcomer::new();
-    let directory = newcomer.home().join("open");
+    let user = TestUser::new();
+    let directory = user.home().join("open");
     fs::create_dir(&directory).unwrap();
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).unwrap();
     let run = |arguments: &[&str]| {
-        let mut command = newcomer.command(arguments);
+        let mut command = user.command(arguments);
         command.env("IKIGAI_RUNTIME_DIR", &directory);
         said(command.output().unwrap())
     };

@@ -3,11 +3,11 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Stdio};
 
-use crate::support::{MockAnswer, Newcomer, said};
+use crate::support::{MockAnswer, TestUser, said};
 
 /// Starts a slow answer and reads `words` of it, so that the turn is running.
-fn slow_turn(newcomer: &Newcomer, words: usize) -> (Child, String) {
-    let mut child = newcomer
+fn slow_turn(user: &TestUser, words: usize) -> (Child, String) {
+    let mut child = user
         .command(&["run", "count slowly to 5000"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -39,17 +39,17 @@ fn ended(child: Child) -> MockAnswer {
 /// Law 1: a kill loses at most the last 250 ms of a running stream, and no stored row.
 #[test]
 fn a_killed_turn_is_settled_and_the_conversation_goes_on() {
-    let newcomer = Newcomer::new();
-    newcomer.ikigai(&["run", "hello"]);
-    let before = newcomer.ikigai(&["log", "--json"]).out;
+    let user = TestUser::new();
+    user.ikigai(&["run", "hello"]);
+    let before = user.ikigai(&["log", "--json"]).out;
     // 50 ms a word: 40 words are about two seconds, of which at most the last 250 ms may be lost.
-    let (child, seen) = slow_turn(&newcomer, 40);
+    let (child, seen) = slow_turn(&user, 40);
     signal(&child, "KILL");
     ended(child);
 
-    let found = newcomer.ikigai(&["log", "--json"]).out;
-    let next = newcomer.ikigai(&["run", "what did I say"]);
-    let after = newcomer.ikigai(&["log", "--json"]).out;
+    let found = user.ikigai(&["log", "--json"]).out;
+    let next = user.ikigai(&["run", "what did I say"]);
+    let after = user.ikigai(&["log", "--json"]).out;
 
     assert!(
         found.starts_with(&before),
@@ -82,8 +82,8 @@ fn a_killed_turn_is_settled_and_the_conversation_goes_on() {
 
 #[test]
 fn an_interrupt_stores_what_came_and_says_so() {
-    let newcomer = Newcomer::new();
-    let (child, _) = slow_turn(&newcomer, 3);
+    let user = TestUser::new();
+    let (child, _) = slow_turn(&user, 3);
     signal(&child, "INT");
 
     let ended = ended(child);
@@ -94,18 +94,18 @@ fn an_interrupt_stores_what_came_and_says_so() {
             .err
             .contains("Interrupted; the answer so far is saved")
     );
-    let log = newcomer.ikigai(&["log"]).out;
+    let log = user.ikigai(&["log"]).out;
     assert!(log.contains("✗ interrupted by you"), "{log}");
     assert!(log.contains("● 1 2 3"), "{log}");
 }
 
 #[test]
 fn an_interrupt_of_a_command_that_takes_its_time_ends_it_as_a_turn() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
     for _ in 0..4 {
-        newcomer.ikigai(&["run", &"x ".repeat(60)]);
+        user.ikigai(&["run", &"x ".repeat(60)]);
     }
-    let mut child = newcomer
+    let mut child = user
         .command(&["run", "/compact slowly"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -126,16 +126,16 @@ fn an_interrupt_of_a_command_that_takes_its_time_ends_it_as_a_turn() {
 
 #[test]
 fn a_second_process_is_told_who_holds_the_agent_and_may_read() {
-    let newcomer = Newcomer::new();
-    let (child, _) = slow_turn(&newcomer, 2);
+    let user = TestUser::new();
+    let (child, _) = slow_turn(&user, 2);
 
-    let refused = newcomer.ikigai(&["run", "me too"]);
-    let read = newcomer.ikigai(&["log"]);
-    let listed = newcomer.ikigai(&["agents"]);
+    let refused = user.ikigai(&["run", "me too"]);
+    let read = user.ikigai(&["log"]);
+    let listed = user.ikigai(&["agents"]);
     let pid = child.id();
     signal(&child, "KILL");
     ended(child);
-    let taken_over = newcomer.ikigai(&["run", "what did I say"]);
+    let taken_over = user.ikigai(&["run", "what did I say"]);
 
     assert_eq!(refused.code, Some(4), "{}", refused.err);
     assert!(
@@ -164,24 +164,24 @@ fn a_second_process_is_told_who_holds_the_agent_and_may_read() {
 /// It cannot write to the agent. Once the owner is killed, exactly one contender gets the lease.
 #[test]
 fn a_second_process_watches_forks_and_mails_and_takes_over_once() {
-    let newcomer = Newcomer::new();
-    newcomer.ikigai(&["run", "/name root"]);
-    let (first, _) = slow_turn(&newcomer, 2);
-    let mut follower = newcomer
+    let user = TestUser::new();
+    user.ikigai(&["run", "/name root"]);
+    let (first, _) = slow_turn(&user, 2);
+    let mut follower = user
         .command(&["log", "--all", "--json", "--follow", "root"])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
 
-    let forked = newcomer.ikigai(&["run", "--agent", "root", "/fork --name mine count to 3"]);
-    let idle = newcomer.ikigai(&["run", "--agent", "root", "/fork --name waits"]);
-    let marked = newcomer.ikigai(&["run", "--agent", "root", "/mark a"]);
-    let mailed = newcomer.ikigai(&["run", "--agent", "root", "and then?"]);
-    let listed = newcomer.ikigai(&["agents"]);
+    let forked = user.ikigai(&["run", "--agent", "root", "/fork --name mine count to 3"]);
+    let idle = user.ikigai(&["run", "--agent", "root", "/fork --name waits"]);
+    let marked = user.ikigai(&["run", "--agent", "root", "/mark a"]);
+    let mailed = user.ikigai(&["run", "--agent", "root", "and then?"]);
+    let listed = user.ikigai(&["agents"]);
     signal(&first, "KILL");
     ended(first);
     let contend = || {
-        let mut command = newcomer.command(&["run", "--agent", "root", "count slowly to 5000"]);
+        let mut command = user.command(&["run", "--agent", "root", "count slowly to 5000"]);
         let silent = command.stdout(Stdio::null()).stderr(Stdio::null());
         silent.spawn().unwrap()
     };
@@ -214,7 +214,7 @@ fn a_second_process_watches_forks_and_mails_and_takes_over_once() {
         assert!(listed.out.contains(name), "{}", listed.out);
     }
     assert_eq!((loser.code(), holders), (Some(4), 1), "one of them has it");
-    let log = newcomer.ikigai(&["log", "root", "--all", "--json"]).out;
+    let log = user.ikigai(&["log", "root", "--all", "--json"]).out;
     while watched.len() < log.len() {
         assert_ne!(lines.read_line(&mut watched).unwrap(), 0);
     }
@@ -226,7 +226,7 @@ fn a_second_process_watches_forks_and_mails_and_takes_over_once() {
         log.lines().filter(is_it).count()
     };
     assert_eq!((of_kind("fork"), of_kind("interrupted")), (2, 1), "{log}");
-    let child = newcomer.ikigai(&["log", "mine"]).out;
+    let child = user.ikigai(&["log", "mine"]).out;
     assert!(
         child.contains("❯ count slowly to 5000"),
         "it inherits: {child}"

@@ -8,7 +8,7 @@ use std::process::Command;
 use ikigai_testkit::server::{Script, Server};
 use serde_json::json;
 
-use crate::support::{MockAnswer, Newcomer, said};
+use crate::support::{MockAnswer, TestUser, said};
 
 /// Key of the server in use, from a variable that the configuration names.
 const USED_KEY: &str = "sk-used-0123456789abcdef";
@@ -87,8 +87,8 @@ fn files_under(directory: &Path) -> Vec<PathBuf> {
 fn credentials_never_stored() {
     let commands = [printing(1), printing(2000)];
     let server = Server::start([calls(&commands), says("done")]);
-    let newcomer = Newcomer::new();
-    let directory = newcomer.home().join(".config/ikigai");
+    let user = TestUser::new();
+    let directory = user.home().join(".config/ikigai");
     fs::create_dir_all(&directory).unwrap();
     let config = format!(
         "[providers.mine]\nbase_url = \"http://{}\"\nkey_env = \"MINE_KEY\"\n\
@@ -101,11 +101,11 @@ fn credentials_never_stored() {
     fs::set_permissions(&credentials, fs::Permissions::from_mode(0o600)).unwrap();
 
     let arguments = ["run", "--approve", "all", "--model", "mine:small", "go"];
-    let turn = with_keys(&mut newcomer.command(&arguments));
-    let shell = with_keys(&mut newcomer.command(&["run", "!env > child-shell.txt; env"]));
+    let turn = with_keys(&mut user.command(&arguments));
+    let shell = with_keys(&mut user.command(&["run", "!env > child-shell.txt; env"]));
     let rows = "SELECT content, data FROM messages ORDER BY id";
-    let stored = with_keys(&mut newcomer.command(&["sql", "--json", rows]));
-    let transcript = with_keys(&mut newcomer.command(&["export", "--tree"]));
+    let stored = with_keys(&mut user.command(&["sql", "--json", rows]));
+    let transcript = with_keys(&mut user.command(&["export", "--tree"]));
 
     for ran in [&turn, &shell, &stored, &transcript] {
         assert_eq!(ran.code, Some(0), "{}", ran.err);
@@ -124,7 +124,7 @@ fn credentials_never_stored() {
     let lines: Vec<_> = stored.out.lines().collect();
     let blanked = lines.iter().filter(|line| line.contains("[blanked]"));
     assert_eq!(blanked.count(), 2, "two results with blanked keys");
-    let files = files_under(newcomer.home());
+    let files = files_under(user.home());
     let has = |end: &str| files.iter().any(|path| path.ends_with(end));
     for file in [
         "child-1.txt",

@@ -6,15 +6,15 @@ use std::path::PathBuf;
 
 use ikigai_testkit::server::{Script, Server};
 
-use crate::support::{Newcomer, said};
+use crate::support::{TestUser, said};
 
 const KEY: &str = "sk-this-is-a-secret";
 const OTHER_KEY: &str = "sk-of-another-provider";
 const FILE_KEY: &str = "sk-kept-in-the-file";
 const PASSWORD: &str = "hunter22hunter";
 
-fn log_of(newcomer: &Newcomer) -> PathBuf {
-    newcomer.home().join(".local/state/ikigai/log")
+fn log_of(user: &TestUser) -> PathBuf {
+    user.home().join(".local/state/ikigai/log")
 }
 
 /// Starts a server that answers three attempts.
@@ -46,8 +46,8 @@ fn server() -> Server {
 /// Runs one turn with these variables; returns the diagnostics log.
 fn log_with(variables: &[(&str, &str)]) -> Option<String> {
     let server = server();
-    let newcomer = Newcomer::new();
-    let directory = newcomer.home().join(".config/ikigai");
+    let user = TestUser::new();
+    let directory = user.home().join(".config/ikigai");
     fs::create_dir_all(&directory).unwrap();
     let base = format!("http://somebody:{PASSWORD}@{}", server.address());
     // Only the exchange itself knows this key.
@@ -61,7 +61,7 @@ fn log_with(variables: &[(&str, &str)]) -> Option<String> {
     fs::write(&credentials, format!("openai = \"{FILE_KEY}\"\n")).unwrap();
     fs::set_permissions(&credentials, fs::Permissions::from_mode(0o600)).unwrap();
     let prompt = format!("my words, {OTHER_KEY}, {FILE_KEY} and {KEY}");
-    let mut command = newcomer.command(&["run", &prompt, "--model", "mine:small"]);
+    let mut command = user.command(&["run", &prompt, "--model", "mine:small"]);
     command
         .env("ANTHROPIC_API_KEY", OTHER_KEY)
         .envs(variables.iter().copied());
@@ -73,7 +73,7 @@ fn log_with(variables: &[(&str, &str)]) -> Option<String> {
         (Some(0), "a whole answer\n")
     );
     assert_eq!(server.received().len(), 3);
-    let log = log_of(&newcomer);
+    let log = log_of(&user);
     if !log.exists() {
         return None;
     }
@@ -146,9 +146,9 @@ fn bodies_and_headers_are_there_when_asked_for_and_keys_are_not() {
 /// An unwritable diagnostics log gives a warning and does not stop a turn.
 #[test]
 fn a_log_that_cannot_be_written_is_told_and_nothing_else() {
-    let newcomer = Newcomer::new();
-    fs::create_dir_all(log_of(&newcomer)).unwrap();
-    let mut command = newcomer.command(&["run", "hello"]);
+    let user = TestUser::new();
+    fs::create_dir_all(log_of(&user)).unwrap();
+    let mut command = user.command(&["run", "hello"]);
 
     let said = said(command.env("RUST_LOG", "info").output().unwrap());
 

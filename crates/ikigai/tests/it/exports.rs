@@ -2,28 +2,28 @@
 
 use std::fs;
 
-use crate::support::Newcomer;
+use crate::support::TestUser;
 
 const HOSTILE: &str = "<script>document.title='ran'</script> \"quoted\" & \u{1b}[31mred\u{202e} ```\n<img src=x onerror=alert(1)>";
 
-fn someone() -> Newcomer {
-    let newcomer = Newcomer::new();
-    newcomer.ikigai(&["run", "hello"]);
-    newcomer.ikigai(&["run", HOSTILE]);
-    newcomer.ikigai(&["run", "what was said"]);
-    newcomer.ikigai(&["run", "/undo"]);
-    newcomer.ikigai(&["run", "!printf '<b>shell\\n'"]);
-    newcomer.ikigai(&["run", "/fork --fresh --name helper"]);
-    newcomer.ikigai(&["run", "--agent", "helper", "count to 3"]);
-    newcomer.ikigai(&["run", "/kill helper"]);
-    newcomer
+fn someone() -> TestUser {
+    let user = TestUser::new();
+    user.ikigai(&["run", "hello"]);
+    user.ikigai(&["run", HOSTILE]);
+    user.ikigai(&["run", "what was said"]);
+    user.ikigai(&["run", "/undo"]);
+    user.ikigai(&["run", "!printf '<b>shell\\n'"]);
+    user.ikigai(&["run", "/fork --fresh --name helper"]);
+    user.ikigai(&["run", "--agent", "helper", "count to 3"]);
+    user.ikigai(&["run", "/kill helper"]);
+    user
 }
 
 #[test]
 fn a_page_of_html_has_everything_and_runs_nothing() {
-    let newcomer = someone();
+    let user = someone();
 
-    let page = newcomer.ikigai(&["export", "--tree", "--format", "html"]);
+    let page = user.ikigai(&["export", "--tree", "--format", "html"]);
 
     assert_eq!((page.code, page.err.as_str()), (Some(0), ""));
     let html = &page.out;
@@ -65,9 +65,9 @@ fn a_page_of_html_has_everything_and_runs_nothing() {
 
 #[test]
 fn markdown_tells_the_conversation_and_cannot_be_broken_out_of() {
-    let newcomer = someone();
+    let user = someone();
 
-    let text = newcomer.ikigai(&["export", "--all"]);
+    let text = user.ikigai(&["export", "--all"]);
 
     assert!(
         text.out.starts_with("# 2 agents\n") || text.out.starts_with("# project and"),
@@ -85,17 +85,17 @@ fn markdown_tells_the_conversation_and_cannot_be_broken_out_of() {
 
 #[test]
 fn json_is_taken_in_as_the_same_log() {
-    let newcomer = someone();
-    let path = newcomer.home().join("all.json");
+    let user = someone();
+    let path = user.home().join("all.json");
     let path = path.to_str().unwrap();
-    let exported = newcomer.ikigai(&["export", "--all", "--format", "json", "--output", path]);
+    let exported = user.ikigai(&["export", "--all", "--format", "json", "--output", path]);
     assert_eq!((exported.code, exported.err.as_str()), (Some(0), ""));
 
-    let other = newcomer.home().join("other.db");
+    let other = user.home().join("other.db");
     let other = other.to_str().unwrap();
-    let taken = newcomer.ikigai(&["import", "--db", other, "--format", "json", path]);
-    let again = newcomer.ikigai(&["import", "--db", other, path]);
-    let copy = newcomer.ikigai(&["export", "--db", other, "--all", "--format", "json"]);
+    let taken = user.ikigai(&["import", "--db", other, "--format", "json", path]);
+    let again = user.ikigai(&["import", "--db", other, path]);
+    let copy = user.ikigai(&["export", "--db", other, "--all", "--format", "json"]);
 
     assert_eq!(taken.code, Some(0), "{}", taken.err);
     assert!(
@@ -107,43 +107,42 @@ fn json_is_taken_in_as_the_same_log() {
     assert!(again.err.contains("already"), "{}", again.err);
     assert_eq!(copy.out, fs::read_to_string(path).unwrap());
     let log = |db: &[&str]| {
-        newcomer
-            .ikigai(&[&["log", "project", "--json"], db].concat())
+        user.ikigai(&[&["log", "project", "--json"], db].concat())
             .out
     };
     assert_eq!(log(&["--db", other]), log(&[]));
-    let found = newcomer.ikigai(&["search", "--db", other, "count"]);
+    let found = user.ikigai(&["search", "--db", other, "count"]);
     assert!(found.out.contains("#helper."), "{}", found.out);
-    let talks = newcomer.ikigai(&["run", "--db", other, "--agent", "project", "what did I say"]);
+    let talks = user.ikigai(&["run", "--db", other, "--agent", "project", "what did I say"]);
     assert_eq!(talks.code, Some(0), "{}", talks.err);
 }
 
 #[test]
 fn the_command_writes_a_file_and_leaves_others_alone() {
-    let newcomer = someone();
+    let user = someone();
 
-    let written = newcomer.ikigai(&["run", "/export"]);
-    let again = newcomer.ikigai(&["run", "/export"]);
-    let text = newcomer.ikigai(&["run", "/export notes.md"]);
+    let written = user.ikigai(&["run", "/export"]);
+    let again = user.ikigai(&["run", "/export"]);
+    let text = user.ikigai(&["run", "/export notes.md"]);
 
-    let page = newcomer.home().join("project/project.html");
+    let page = user.home().join("project/project.html");
     assert!(written.out.contains("Exported "), "{written:?}");
     assert!(fs::read_to_string(page).unwrap().ends_with("</html>\n"));
     assert!(format!("{again:?}").contains("already exists"), "{again:?}");
     assert!(text.out.contains("notes.md"), "{text:?}");
-    let notes = fs::read_to_string(newcomer.home().join("project/notes.md")).unwrap();
+    let notes = fs::read_to_string(user.home().join("project/notes.md")).unwrap();
     assert!(notes.starts_with("# project\n"), "{notes}");
 }
 
 #[test]
 fn a_page_names_agents_that_are_not_on_it() {
-    let newcomer = someone();
-    newcomer.ikigai(&["run", "/fork --name second"]);
-    newcomer.ikigai(&["run", "--agent", "second", "/undo"]);
-    newcomer.ikigai(&["run", "/reap helper"]);
+    let user = someone();
+    user.ikigai(&["run", "/fork --name second"]);
+    user.ikigai(&["run", "--agent", "second", "/undo"]);
+    user.ikigai(&["run", "/reap helper"]);
 
-    let parent = newcomer.ikigai(&["export", "--format", "md"]);
-    let child = newcomer.ikigai(&["export", "second", "--format", "md"]);
+    let parent = user.ikigai(&["export", "--format", "md"]);
+    let child = user.ikigai(&["export", "second", "--format", "md"]);
 
     assert!(parent.out.contains("✗ killed helper"), "{}", parent.out);
     assert!(
@@ -155,16 +154,14 @@ fn a_page_names_agents_that_are_not_on_it() {
 
 #[test]
 fn exports_have_merged_texts_and_the_figures_of_turns() {
-    let newcomer = Newcomer::new();
-    newcomer.ikigai(&["run", "hello"]);
-    newcomer.ikigai(&["run", "/fork --fresh --name helper"]);
-    newcomer.ikigai(&["run", "--agent", "helper", "count to 3"]);
-    newcomer.ikigai(&["run", "/merge helper"]);
+    let user = TestUser::new();
+    user.ikigai(&["run", "hello"]);
+    user.ikigai(&["run", "/fork --fresh --name helper"]);
+    user.ikigai(&["run", "--agent", "helper", "count to 3"]);
+    user.ikigai(&["run", "/merge helper"]);
 
-    let text = newcomer.ikigai(&["export", "project"]).out;
-    let html = newcomer
-        .ikigai(&["export", "project", "--format", "html"])
-        .out;
+    let text = user.ikigai(&["export", "project"]).out;
+    let html = user.ikigai(&["export", "project", "--format", "html"]).out;
 
     for page in [&text, &html] {
         assert!(page.contains("Result of the child agent helper:"), "{page}");
@@ -178,17 +175,15 @@ fn exports_have_merged_texts_and_the_figures_of_turns() {
 
 #[test]
 fn a_bad_stored_rewind_is_reported_by_log_and_export() {
-    let newcomer = Newcomer::with_file();
-    newcomer.ikigai(&["run", "hello"]);
-    newcomer.ikigai(&["run", "/mark a"]);
-    newcomer.ikigai(&["run", "count to 3"]);
-    newcomer.ikigai(&["run", "/rewind a"]);
-    let good = newcomer.ikigai(&["log", "--all"]);
+    let user = TestUser::with_file();
+    user.ikigai(&["run", "hello"]);
+    user.ikigai(&["run", "/mark a"]);
+    user.ikigai(&["run", "count to 3"]);
+    user.ikigai(&["run", "/rewind a"]);
+    let good = user.ikigai(&["log", "--all"]);
     assert!(!good.out.contains("is skipped"), "{}", good.out);
-    let dump = newcomer
-        .ikigai(&["export", "--all", "--format", "json"])
-        .out;
-    let own = newcomer.ikigai(&["agents", "--json"]).out;
+    let dump = user.ikigai(&["export", "--all", "--format", "json"]).out;
+    let own = user.ikigai(&["agents", "--json"]).out;
     let own: serde_json::Value = serde_json::from_str(own.lines().next().unwrap()).unwrap();
     let own = own["id"].as_str().unwrap();
     let bad = dump
@@ -208,11 +203,11 @@ fn a_bad_stored_rewind_is_reported_by_log_and_export() {
         .collect::<Vec<_>>()
         .concat();
     assert_ne!(bad, dump);
-    let path = newcomer.home().join("bad.json");
+    let path = user.home().join("bad.json");
     fs::write(&path, bad).unwrap();
-    let other = newcomer.home().join("other.db");
+    let other = user.home().join("other.db");
     let other = other.to_str().unwrap();
-    let taken = newcomer.ikigai(&["import", "--db", other, path.to_str().unwrap()]);
+    let taken = user.ikigai(&["import", "--db", other, path.to_str().unwrap()]);
     assert_eq!(taken.code, Some(0), "{}", taken.err);
 
     for arguments in [
@@ -222,7 +217,7 @@ fn a_bad_stored_rewind_is_reported_by_log_and_export() {
         &["export", "project", "--db", other],
         &["export", "project", "--format", "html", "--db", other],
     ] {
-        let said = newcomer.ikigai(arguments);
+        let said = user.ikigai(arguments);
         assert_eq!(said.code, Some(0), "{}", said.err);
         let shown = said.out.replace("&#39;", "'").replace('\\', "");
         assert!(

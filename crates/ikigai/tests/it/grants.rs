@@ -6,10 +6,10 @@ use std::path::Path;
 
 use ikigai_testkit::postgres::Database;
 
-use crate::support::{MockAnswer, Newcomer};
+use crate::support::{MockAnswer, TestUser};
 
 /// Asks the demo model to create a file; returns true if the file exists, and the output.
-fn writes(reader: &Newcomer, project: &Path, file: &str, options: &[&str]) -> (bool, MockAnswer) {
+fn writes(reader: &TestUser, project: &Path, file: &str, options: &[&str]) -> (bool, MockAnswer) {
     let line = format!("create the file {file}");
     let said = reader.ikigai(&[&["run"], options, &[&line]].concat());
     (project.join(file).exists(), said)
@@ -20,21 +20,21 @@ fn writes(reader: &Newcomer, project: &Path, file: &str, options: &[&str]) -> (b
 /// This holds also for an import by the user who granted the mode.
 #[test]
 fn an_imported_agent_asks_whatever_its_rows_say() {
-    let newcomer = Newcomer::new();
-    let project = newcomer.home().join("project");
-    newcomer.ikigai(&["run", "hello"]);
-    let set = newcomer.ikigai(&["run", "/approve all"]);
+    let user = TestUser::new();
+    let project = user.home().join("project");
+    user.ikigai(&["run", "hello"]);
+    let set = user.ikigai(&["run", "/approve all"]);
     assert_eq!(set.code, Some(0), "{}", set.err);
-    let (own, said) = writes(&newcomer, &project, "own.txt", &[]);
+    let (own, said) = writes(&user, &project, "own.txt", &[]);
     assert!(own, "a grant holds in a later process: {said:?}");
-    let file = newcomer.home().join("all.json");
+    let file = user.home().join("all.json");
     let file = file.to_str().unwrap();
-    let exported = newcomer.ikigai(&["export", "--all", "--format", "json", "--output", file]);
+    let exported = user.ikigai(&["export", "--all", "--format", "json", "--output", file]);
     assert_eq!(exported.code, Some(0), "{}", exported.err);
     assert!(fs::read_to_string(file).unwrap().contains("grant"));
 
-    let stranger = Newcomer::new();
-    for (reader, name) in [(&newcomer, "same"), (&stranger, "stranger")] {
+    let stranger = TestUser::new();
+    for (reader, name) in [(&user, "same"), (&stranger, "stranger")] {
         let file_of = |what: &str| format!("{what}-{name}.txt");
         let store = reader.home().join("other.db");
         let store = store.to_str().unwrap();
@@ -68,7 +68,7 @@ fn an_imported_agent_asks_whatever_its_rows_say() {
 fn a_mode_on_a_shared_server_holds_for_one_person() {
     let database = Database::fresh();
     let url = database.url();
-    let (one, other) = (Newcomer::with_file(), Newcomer::with_file());
+    let (one, other) = (TestUser::with_file(), TestUser::with_file());
     let options = ["--db", &url, "--agent", "project"];
     one.ikigai(&["--db", &url, "run", "hello"]);
     one.ikigai(&[&["run"], &options[..], &["/approve all"]].concat());
@@ -84,34 +84,34 @@ fn a_mode_on_a_shared_server_holds_for_one_person() {
 /// E22: only its owner can read the key, and no tool can.
 #[test]
 fn the_key_is_created_for_its_owner_and_hidden_from_tools() {
-    let newcomer = Newcomer::new();
-    newcomer.ikigai(&["run", "hello"]);
-    let key = newcomer.home().join(".local/state/ikigai/grant.key");
+    let user = TestUser::new();
+    user.ikigai(&["run", "hello"]);
+    let key = user.home().join(".local/state/ikigai/grant.key");
     assert!(!key.exists(), "nothing was granted");
-    newcomer.ikigai(&["run", "/approve all"]);
+    user.ikigai(&["run", "/approve all"]);
 
     let about = fs::metadata(&key).unwrap();
     assert_eq!(about.permissions().mode() & 0o777, 0o600);
-    let ran = newcomer.ikigai(&["run", &format!("run wc -c {}", key.display())]);
+    let ran = user.ikigai(&["run", &format!("run wc -c {}", key.display())]);
     assert!(!format!("{ran:?}").contains("32 /"), "{ran:?}");
-    let log = newcomer.ikigai(&["log", "--json"]);
+    let log = user.ikigai(&["log", "--json"]);
     assert!(!log.out.contains("32 /"), "{}", log.out);
 }
 
 /// E22: a copy of a whole store by its owner keeps the owner's grants.
 #[test]
 fn a_copy_by_the_same_user_keeps_grants() {
-    let newcomer = Newcomer::with_file();
-    newcomer.ikigai(&["run", "hello"]);
-    newcomer.ikigai(&["run", "/approve all"]);
-    let from = newcomer.database();
-    let to = newcomer.home().join("copy.db");
+    let user = TestUser::with_file();
+    user.ikigai(&["run", "hello"]);
+    user.ikigai(&["run", "/approve all"]);
+    let from = user.database();
+    let to = user.home().join("copy.db");
     let to = to.to_str().unwrap();
 
-    let copied = newcomer.ikigai(&["copy", "--from", from.to_str().unwrap(), "--to", to]);
+    let copied = user.ikigai(&["copy", "--from", from.to_str().unwrap(), "--to", to]);
     assert_eq!(copied.code, Some(0), "{}", copied.err);
-    let project = newcomer.home().join("project");
-    let (written, said) = writes(&newcomer, &project, "copied.txt", &["--db", to]);
+    let project = user.home().join("project");
+    let (written, said) = writes(&user, &project, "copied.txt", &["--db", to]);
 
     assert!(written, "{said:?}");
 }

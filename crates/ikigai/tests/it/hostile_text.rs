@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::support::{Newcomer, PROGRAM};
+use crate::support::{PROGRAM, TestUser};
 
 /// Escape sequences, C1 controls, bidirectional controls, and the ends of lines.
 const HOSTILE: &str = "word\u{1b}]0;title\u{7}\u{1b}[31mred\u{9b}2J\u{8}\u{7f}\r\u{85}\
@@ -91,12 +91,12 @@ fn find_raw(output: &[u8]) -> Option<String> {
 
 #[test]
 fn no_command_lets_stored_text_steer_the_terminal() {
-    let newcomer = Newcomer::new();
-    let file = newcomer.home().join("hostile.json");
+    let user = TestUser::new();
+    let file = user.home().join("hostile.json");
     fs::write(&file, log()).unwrap();
-    let imported = newcomer.ikigai(&["import", file.to_str().unwrap()]);
+    let imported = user.ikigai(&["import", file.to_str().unwrap()]);
     assert_eq!(imported.code, Some(0), "{}", imported.err);
-    let tools = newcomer.home().join(".config/ikigai/tools");
+    let tools = user.home().join(".config/ikigai/tools");
     fs::create_dir_all(&tools).unwrap();
     fs::write(tools.join("broken\u{1b}[31m\u{202e}"), "").unwrap();
     let quote = format!("select '{HOSTILE}' as \"{HOSTILE}\"");
@@ -138,7 +138,7 @@ fn no_command_lets_stored_text_steer_the_terminal() {
         &["ctl", "--socket", HOSTILE, "version"],
     ];
     for arguments in commands {
-        let mut pty = newcomer.in_terminal(PROGRAM, arguments, 100, 30);
+        let mut pty = user.in_terminal(PROGRAM, arguments, 100, 30);
         pty.wait_end();
 
         assert!(!pty.output().is_empty(), "{arguments:?} printed nothing");
@@ -149,12 +149,12 @@ fn no_command_lets_stored_text_steer_the_terminal() {
 
 #[test]
 fn a_piped_answer_is_exact_and_messages_are_clean() {
-    let newcomer = Newcomer::new();
-    newcomer.ikigai(&["run", HOSTILE]);
+    let user = TestUser::new();
+    user.ikigai(&["run", HOSTILE]);
 
-    let said = newcomer.ikigai(&["run", "what did I say"]);
-    let wrong = newcomer.ikigai(&["run", "--agent", HOSTILE, "hello"]);
-    let log = newcomer.ikigai(&["log"]);
+    let said = user.ikigai(&["run", "what did I say"]);
+    let wrong = user.ikigai(&["run", "--agent", HOSTILE, "hello"]);
+    let log = user.ikigai(&["log"]);
 
     assert!(said.out.contains(HOSTILE), "{:?}", said.out);
     for text in [&said.err, &wrong.err, &log.out, &log.err] {

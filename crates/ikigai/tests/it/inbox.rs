@@ -2,30 +2,30 @@
 
 use serde_json::Value;
 
-use crate::support::Newcomer;
+use crate::support::TestUser;
 
 #[test]
 fn the_inbox_lists_failures_until_the_agent_goes_on() {
-    let newcomer = Newcomer::new();
-    let empty = newcomer.ikigai(&["inbox"]);
+    let user = TestUser::new();
+    let empty = user.ikigai(&["inbox"]);
     assert_eq!((empty.out.as_str(), empty.code), ("", Some(0)));
     assert_eq!(empty.err, "Nothing waits for you\n");
-    let failed = newcomer.ikigai(&["run", "fail"]);
+    let failed = user.ikigai(&["run", "fail"]);
     assert_ne!(failed.code, Some(0));
 
-    let listed = newcomer.ikigai(&["inbox"]);
+    let listed = user.ikigai(&["inbox"]);
 
     assert_eq!(listed.code, Some(0), "{}", listed.err);
     assert!(listed.out.starts_with("✗ project "), "{}", listed.out);
     assert!(listed.out.contains("  failed: "), "{}", listed.out);
     assert_eq!(listed.out.lines().count(), 1);
-    let json = newcomer.ikigai(&["inbox", "--json"]);
+    let json = user.ikigai(&["inbox", "--json"]);
     let entry: Value = serde_json::from_str(json.out.trim()).unwrap();
     assert_eq!(entry["name"], "project");
     assert_eq!(entry["kind"], "failed");
     assert!(entry["seq"].as_u64() > Some(1), "{entry}");
-    let typed = newcomer.ikigai(&["run", "/inbox"]);
+    let typed = user.ikigai(&["run", "/inbox"]);
     assert!(typed.out.contains("✗ project"), "{typed:?}");
-    assert_eq!(newcomer.ikigai(&["run", "hello"]).code, Some(0));
-    assert_eq!(newcomer.ikigai(&["inbox"]).out, "");
+    assert_eq!(user.ikigai(&["run", "hello"]).code, Some(0));
+    assert_eq!(user.ikigai(&["inbox"]).out, "");
 }

@@ -2,20 +2,20 @@
 
 use std::fs;
 
-use crate::support::{Newcomer, PROGRAM};
+use crate::support::{PROGRAM, TestUser};
 
 #[test]
 fn a_slow_key_command_blocks_neither_the_screen_nor_leaving() {
-    let newcomer = Newcomer::new();
-    let directory = newcomer.home().join(".config/ikigai");
+    let user = TestUser::new();
+    let directory = user.home().join(".config/ikigai");
     fs::create_dir_all(&directory).unwrap();
     let config = "model = \"mine:small\"\n\
          [providers.mine]\n\
          base_url = \"http://127.0.0.1:9\"\n\
          key_command = \"touch asked; sleep 600; echo key\"\n";
     fs::write(directory.join("config.toml"), config).unwrap();
-    let asked = newcomer.home().join("project/asked");
-    let mut pty = newcomer.in_terminal(PROGRAM, &[], 100, 30);
+    let asked = user.home().join("project/asked");
+    let mut pty = user.in_terminal(PROGRAM, &[], 100, 30);
     pty.wait_for("the screen", |screen| {
         screen.alternate_screen() && screen.contents().contains('❯')
     });

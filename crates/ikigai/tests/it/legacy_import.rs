@@ -2,7 +2,7 @@
 
 use ikigai_testkit::postgres::Database;
 
-use crate::support::Newcomer;
+use crate::support::TestUser;
 
 const ROOT: &str = "AAAAAAAAQAGAAAAAAAAAAQ";
 const CHILD: &str = "AAAAAAAAQAGAAAAAAAAAAg";
@@ -34,14 +34,14 @@ fn older() -> Database {
 #[test]
 fn agents_of_an_older_database_come_once_and_answer() {
     let database = older();
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
 
-    let came = newcomer.ikigai(&["import", "--from", &database.url()]);
-    let root = newcomer.ikigai(&["run", "what did I say"]);
-    let child = newcomer.ikigai(&["run", "--agent", "helper", "what did I say"]);
-    let log = newcomer.ikigai(&["log", "--all", ROOT]);
-    let doctor = newcomer.ikigai(&["doctor"]);
-    let again = newcomer.ikigai(&["import", "--from", &database.url()]);
+    let came = user.ikigai(&["import", "--from", &database.url()]);
+    let root = user.ikigai(&["run", "what did I say"]);
+    let child = user.ikigai(&["run", "--agent", "helper", "what did I say"]);
+    let log = user.ikigai(&["log", "--all", ROOT]);
+    let doctor = user.ikigai(&["doctor"]);
+    let again = user.ikigai(&["import", "--from", &database.url()]);
 
     assert_eq!(came.code, Some(0), "{}", came.err);
     assert_eq!(
@@ -67,12 +67,12 @@ fn agents_of_an_older_database_come_once_and_answer() {
 #[test]
 fn what_is_no_older_database_is_told_with_what_to_do() {
     let database = Database::fresh();
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
 
-    let none = newcomer.ikigai(&["import", "--from", &database.url()]);
-    let hello = newcomer.ikigai(&["--db", &database.url(), "run", "hello"]);
-    let current = newcomer.ikigai(&["import", "--from", &database.url()]);
-    let nobody = newcomer.ikigai(&["import", "--from", "postgres://me@/x?host=/nowhere"]);
+    let none = user.ikigai(&["import", "--from", &database.url()]);
+    let hello = user.ikigai(&["--db", &database.url(), "run", "hello"]);
+    let current = user.ikigai(&["import", "--from", &database.url()]);
+    let nobody = user.ikigai(&["import", "--from", "postgres://me@/x?host=/nowhere"]);
 
     assert_ne!(none.code, Some(0));
     assert!(
@@ -84,5 +84,5 @@ fn what_is_no_older_database_is_told_with_what_to_do() {
     assert_eq!(hello.code, Some(0), "{}", hello.err);
     assert!(current.err.contains("ikigai copy"), "{}", current.err);
     assert_eq!(nobody.code, Some(3), "{}", nobody.err);
-    assert_eq!(newcomer.ikigai(&["agents"]).out, "", "nothing was imported");
+    assert_eq!(user.ikigai(&["agents"]).out, "", "nothing was imported");
 }

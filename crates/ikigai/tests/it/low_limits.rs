@@ -2,24 +2,24 @@
 
 use std::process::Command;
 
-use crate::support::{Newcomer, PROGRAM, said};
+use crate::support::{PROGRAM, TestUser, said};
 
 const LIMITS: [u32; 12] = [4, 6, 8, 9, 10, 11, 12, 16, 24, 40, 46, 64];
 
 /// Runs the program with a limit on open files.
-fn limited(newcomer: &Newcomer, limit: u32, arguments: &[&str]) -> Command {
+fn limited(user: &TestUser, limit: u32, arguments: &[&str]) -> Command {
     let mut command = Command::new("sh");
     let line = format!("ulimit -n {limit}; exec \"$0\" \"$@\"");
     command.args(["-c", &line, PROGRAM]).args(arguments);
-    newcomer.at_home(&mut command);
+    user.at_home(&mut command);
     command.stdin(std::process::Stdio::null());
     command
 }
 
 #[test]
 fn running_out_of_descriptors_is_an_error_and_no_panic() {
-    let newcomer = Newcomer::new();
-    newcomer.ikigai(&["run", "hello"]);
+    let user = TestUser::new();
+    user.ikigai(&["run", "hello"]);
     let commands: [&[&str]; 8] = [
         &["run", "hello"],
         &["run", "!echo shell"],
@@ -32,7 +32,7 @@ fn running_out_of_descriptors_is_an_error_and_no_panic() {
     ];
     for limit in LIMITS {
         for arguments in commands {
-            let said = said(limited(&newcomer, limit, arguments).output().unwrap());
+            let said = said(limited(&user, limit, arguments).output().unwrap());
 
             let case = format!("{limit}: {arguments:?}: {said:?}");
             assert!(!said.err.contains("panicked"), "{case}");
@@ -42,17 +42,17 @@ fn running_out_of_descriptors_is_an_error_and_no_panic() {
             assert!(said.code == Some(0) || is_told, "{case}");
         }
     }
-    let after = newcomer.ikigai(&["run", "hello"]);
+    let after = user.ikigai(&["run", "hello"]);
     assert_eq!(after.code, Some(0), "{}", after.err);
 }
 
 #[test]
 fn a_screen_without_descriptors_gives_the_terminal_back() {
-    let newcomer = Newcomer::new();
-    newcomer.ikigai(&["run", "hello"]);
+    let user = TestUser::new();
+    user.ikigai(&["run", "hello"]);
     for limit in [8, 16, 40, 44, 46, 48, 52, 64] {
         let line = format!("ulimit -n {limit}; exec \"$0\"");
-        let mut pty = newcomer.in_terminal("sh", &["-c", &line, PROGRAM], 100, 30);
+        let mut pty = user.in_terminal("sh", &["-c", &line, PROGRAM], 100, 30);
 
         pty.wait_for("a screen or an error", |screen| {
             let is_screen = screen.alternate_screen() && screen.contents().contains('❯');

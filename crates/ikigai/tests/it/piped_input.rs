@@ -4,11 +4,11 @@ use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
-use crate::support::{MockAnswer, Newcomer, PROGRAM, said};
+use crate::support::{MockAnswer, PROGRAM, TestUser, said};
 
 /// Runs a turn with this standard input; returns its output and the stored message.
-fn run_with(newcomer: &Newcomer, input: &[u8], arguments: &[&str]) -> (MockAnswer, String) {
-    let mut child = newcomer
+fn run_with(user: &TestUser, input: &[u8], arguments: &[&str]) -> (MockAnswer, String) {
+    let mut child = user
         .command(&[&["run"], arguments].concat())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -21,11 +21,11 @@ fn run_with(newcomer: &Newcomer, input: &[u8], arguments: &[&str]) -> (MockAnswe
     let writing = std::thread::spawn(move || drop(pipe.write_all(&input)));
     let said = said(child.wait_with_output().unwrap());
     writing.join().unwrap();
-    (said, last_message(newcomer))
+    (said, last_message(user))
 }
 
-fn last_message(newcomer: &Newcomer) -> String {
-    let log = newcomer.ikigai(&["log", "--all", "--json"]).out;
+fn last_message(user: &TestUser) -> String {
+    let log = user.ikigai(&["log", "--all", "--json"]).out;
     let rows = log
         .lines()
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
@@ -39,9 +39,9 @@ fn last_message(newcomer: &Newcomer) -> String {
 
 #[test]
 fn piped_text_is_appended_to_the_prompt() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
 
-    let (said, message) = run_with(&newcomer, b"+ added\n- removed\n", &["hello, review this"]);
+    let (said, message) = run_with(&user, b"+ added\n- removed\n", &["hello, review this"]);
 
     assert_eq!(said.code, Some(0), "{}", said.err);
     assert!(message.starts_with("<environment>\n"), "{message}");
@@ -50,24 +50,24 @@ fn piped_text_is_appended_to_the_prompt() {
         typed,
         "hello, review this\n\n<stdin>\n+ added\n- removed\n</stdin>"
     );
-    let (_, empty) = run_with(&newcomer, b"", &["hello empty"]);
+    let (_, empty) = run_with(&user, b"", &["hello empty"]);
     assert_eq!(empty, "hello empty");
-    let (_, dash) = run_with(&newcomer, b"hello dash", &["-"]);
+    let (_, dash) = run_with(&user, b"hello dash", &["-"]);
     assert_eq!(dash, "hello dash");
-    let (command, message) = run_with(&newcomer, b"unread", &["/mark here"]);
+    let (command, message) = run_with(&user, b"unread", &["/mark here"]);
     assert_eq!(command.code, Some(0), "{}", command.err);
     assert_eq!(message, "hello dash", "commands take no input");
 }
 
 #[test]
 fn endless_input_is_cut_and_a_silent_pipe_is_not_waited_for() {
-    let newcomer = Newcomer::new();
-    let (said, message) = run_with(&newcomer, &b"y\n".repeat(2 << 20), &["hello"]);
+    let user = TestUser::new();
+    let (said, message) = run_with(&user, &b"y\n".repeat(2 << 20), &["hello"]);
     assert!(said.err.contains("only the first 1024 KB"), "{}", said.err);
     assert!(message.len() < (1 << 20) + 200, "{}", message.len());
 
     // The test, an ancestor, keeps the pipe open.
-    let mut child = newcomer
+    let mut child = user
         .command(&["run", "--new", "hello silence"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -85,11 +85,11 @@ fn endless_input_is_cut_and_a_silent_pipe_is_not_waited_for() {
 /// `run` waits for a slow producer, but not past the timeout.
 #[test]
 fn the_timeout_ends_the_wait_for_piped_input() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
     let line = "(sleep 30; echo late >&2) | { \"$0\" run --timeout 3 hello; \
                 echo \"ended $?\" >&2; kill 0; }";
     let mut shell = Command::new("sh");
-    newcomer.at_home(shell.args(["-c", line, PROGRAM]));
+    user.at_home(shell.args(["-c", line, PROGRAM]));
 
     let output = shell.process_group(0).output().unwrap();
 
@@ -101,7 +101,7 @@ fn the_timeout_ends_the_wait_for_piped_input() {
 
 #[test]
 fn a_shell_command_that_fails_fails_the_run() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
 
     for (line, code) in [
         ("!true", 0),
@@ -109,7 +109,7 @@ fn a_shell_command_that_fails_fails_the_run() {
         ("!!exit 7", 1),
         ("!kill -9 $$", 1),
     ] {
-        let said = newcomer.ikigai(&["run", line]);
+        let said = user.ikigai(&["run", line]);
         assert_eq!(said.code, Some(code), "{line}: {}", said.err);
     }
 }
@@ -117,11 +117,11 @@ fn a_shell_command_that_fails_fails_the_run() {
 /// Text and calls have separate lines under `2>&1`, as on build servers.
 #[test]
 fn words_and_calls_have_lines_of_their_own_in_one_file() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
     let mut shell = Command::new("sh");
     shell.args(["-c", "\"$0\" run \"list the rust files\" 2>&1", PROGRAM]);
 
-    let said = said(newcomer.at_home(&mut shell).output().unwrap());
+    let said = said(user.at_home(&mut shell).output().unwrap());
 
     let calls = said.out.lines().filter(|line| line.contains("→ glob"));
     let calls: Vec<_> = calls.collect();

@@ -3,11 +3,11 @@
 use ikigai_testkit::pty::Pty;
 use ikigai_testkit::server::{Script, Server};
 
-use crate::support::{Newcomer, PROGRAM};
+use crate::support::{PROGRAM, TestUser};
 
 /// Starts plain mode, and waits until something can be typed.
-fn started(newcomer: &Newcomer) -> Pty {
-    let mut pty = newcomer.in_terminal(PROGRAM, &["--plain"], 100, 50);
+fn started(user: &TestUser) -> Pty {
+    let mut pty = user.in_terminal(PROGRAM, &["--plain"], 100, 50);
     pty.wait_for_text("you: ");
     pty
 }
@@ -25,9 +25,9 @@ fn shown(pty: &Pty) -> String {
 
 #[test]
 fn plain_mode_appends_lines_with_words_for_signs() {
-    let newcomer = Newcomer::new();
-    std::fs::write(newcomer.home().join("project/main.rs"), "fn main() {}\n").unwrap();
-    let mut pty = started(&newcomer);
+    let user = TestUser::new();
+    std::fs::write(user.home().join("project/main.rs"), "fn main() {}\n").unwrap();
+    let mut pty = started(&user);
 
     pty.send("list the rust files\r");
     pty.wait_for_text("tool glob:");
@@ -58,12 +58,12 @@ fn plain_mode_appends_lines_with_words_for_signs() {
 
 #[test]
 fn a_key_is_typed_hidden_in_plain_mode_too() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
     let key = "sk-ant-0123456789abcdefghijkl";
     let server = Server::start([Script::answer(200, &[], r#"{"data":[{"id":"a"}]}"#)]);
     let base = format!("ANTHROPIC_BASE_URL={}", server.url(""));
     let arguments = [base.as_str(), PROGRAM, "--plain"];
-    let mut pty = newcomer.in_terminal("env", &arguments, 100, 50);
+    let mut pty = user.in_terminal("env", &arguments, 100, 50);
     pty.wait_for_text("you: ");
 
     pty.send("/key anthropic\r");
@@ -88,15 +88,15 @@ fn a_key_is_typed_hidden_in_plain_mode_too() {
         !shown.contains("sk-ant") && !shown.contains("half"),
         "{shown}"
     );
-    let file = newcomer.home().join(".config/ikigai/credentials");
+    let file = user.home().join(".config/ikigai/credentials");
     let kept = std::fs::read_to_string(file).unwrap();
     assert_eq!(kept, format!("anthropic = \"{key}\"\n"));
 }
 
 #[test]
 fn questions_are_answered_by_number() {
-    let newcomer = Newcomer::new();
-    let mut pty = started(&newcomer);
+    let user = TestUser::new();
+    let mut pty = started(&user);
 
     pty.send("run `touch made`\r");
     pty.wait_for_text("question: bash in ");
@@ -105,7 +105,7 @@ fn questions_are_answered_by_number() {
     pty.wait_for_text("Type 1, 2, 3 or 4 REASON");
     pty.send("3\r");
     wait_for_prompt(&mut pty, 2);
-    assert!(!newcomer.home().join("project/made").exists());
+    assert!(!user.home().join("project/made").exists());
     pty.send("run `touch made`\r");
     pty.wait_for("another question", |screen| {
         screen.contents().matches("question: bash").count() == 2
@@ -113,13 +113,13 @@ fn questions_are_answered_by_number() {
     pty.send("1\r");
     wait_for_prompt(&mut pty, 3);
 
-    assert!(newcomer.home().join("project/made").exists());
+    assert!(user.home().join("project/made").exists());
 }
 
 #[test]
 fn ctrl_c_interrupts_and_a_second_one_leaves() {
-    let newcomer = Newcomer::new();
-    let mut pty = started(&newcomer);
+    let user = TestUser::new();
+    let mut pty = started(&user);
 
     pty.send("run `touch made`\r");
     pty.wait_for_text("answer 1 to 4:");
@@ -141,10 +141,10 @@ fn ctrl_c_interrupts_and_a_second_one_leaves() {
 
 #[test]
 fn a_dumb_terminal_is_plain() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
     let arguments = ["TERM=dumb", PROGRAM, "hello"];
 
-    let mut pty = newcomer.in_terminal("env", &arguments, 100, 50);
+    let mut pty = user.in_terminal("env", &arguments, 100, 50);
     pty.wait_for_text("assistant: ");
     pty.send("\x04");
     pty.wait_for_text("Everything is saved");

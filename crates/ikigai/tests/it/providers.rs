@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ikigai_testkit::server::{Script, Server};
 
-use crate::support::{MockAnswer, Newcomer};
+use crate::support::{MockAnswer, TestUser};
 
 const KEY: &str = "sk-this-is-a-secret";
 
@@ -21,8 +21,8 @@ fn whole(text: &str) -> Script {
         .send("data: [DONE]\n\n")
 }
 
-fn configure(newcomer: &Newcomer, text: &str) {
-    let directory = newcomer.home().join(".config/ikigai");
+fn configure(user: &TestUser, text: &str) {
+    let directory = user.home().join(".config/ikigai");
     fs::create_dir_all(&directory).unwrap();
     fs::write(directory.join("config.toml"), text).unwrap();
 }
@@ -35,8 +35,8 @@ fn mine(base: &str) -> String {
     )
 }
 
-fn run(newcomer: &Newcomer, prompt: &str) -> MockAnswer {
-    let mut command = newcomer.command(&["run", prompt, "--model", "mine:small"]);
+fn run(user: &TestUser, prompt: &str) -> MockAnswer {
+    let mut command = user.command(&["run", prompt, "--model", "mine:small"]);
     crate::support::said(command.env("MINE_KEY", KEY).output().unwrap())
 }
 
@@ -62,12 +62,12 @@ fn a_configured_server_answers_through_every_fault_and_no_key_is_left_anywhere()
         whole("half an answer and the rest"),
         Script::answer(401, &[("content-type", "application/json")], &echo),
     ]);
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
     let base = server.url("");
-    configure(&newcomer, &mine(&base));
+    configure(&user, &mine(&base));
 
-    let answered = run(&newcomer, "hello");
-    let refused = run(&newcomer, "again");
+    let answered = run(&user, "hello");
+    let refused = run(&user, "again");
 
     assert_eq!(answered.code, Some(0), "{}", answered.err);
     assert_eq!(
@@ -87,7 +87,7 @@ fn a_configured_server_answers_through_every_fault_and_no_key_is_left_anywhere()
     for said in [&answered.out, &answered.err, &refused.out, &refused.err] {
         assert!(!said.contains(KEY), "{said}");
     }
-    for file in files_under(newcomer.home()) {
+    for file in files_under(user.home()) {
         let bytes = fs::read(&file).unwrap();
         let found = bytes
             .windows(KEY.len())
@@ -98,7 +98,7 @@ fn a_configured_server_answers_through_every_fault_and_no_key_is_left_anywhere()
 
 #[test]
 fn mistakes_in_the_configuration_name_their_place() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
     let cases = [
         ("modell = \"demo\"\n", "unknown field `modell`"),
         ("model = 3\n", "line 1"),
@@ -116,8 +116,8 @@ fn mistakes_in_the_configuration_name_their_place() {
     ];
 
     for (text, words) in cases {
-        configure(&newcomer, text);
-        let said = newcomer.ikigai(&["run", "hello"]);
+        configure(&user, text);
+        let said = user.ikigai(&["run", "hello"]);
         assert_eq!(said.code, Some(1), "{text}");
         assert!(said.err.contains(words), "{text}: {}", said.err);
     }
@@ -125,8 +125,8 @@ fn mistakes_in_the_configuration_name_their_place() {
 
 #[test]
 fn a_project_may_choose_the_model_but_not_where_keys_go() {
-    let newcomer = Newcomer::new();
-    let project = newcomer.home().join("project/.ikigai");
+    let user = TestUser::new();
+    let project = user.home().join("project/.ikigai");
     fs::create_dir_all(&project).unwrap();
     let file = project.join("config.toml");
 
@@ -135,11 +135,11 @@ fn a_project_may_choose_the_model_but_not_where_keys_go() {
         "[providers.openai]\nbase_url = \"http://127.0.0.1:9\"\n",
     )
     .unwrap();
-    let widened = newcomer.ikigai(&["run", "hello"]);
+    let widened = user.ikigai(&["run", "hello"]);
     fs::write(&file, "ca_file = \"/theirs.pem\"\n").unwrap();
-    let trusting = newcomer.ikigai(&["run", "hello"]);
+    let trusting = user.ikigai(&["run", "hello"]);
     fs::write(&file, "model = \"demo\"\n").unwrap();
-    let chosen = newcomer.ikigai(&["run", "hello"]);
+    let chosen = user.ikigai(&["run", "hello"]);
 
     assert_eq!(widened.code, Some(1));
     assert!(
@@ -156,12 +156,12 @@ fn a_project_may_choose_the_model_but_not_where_keys_go() {
 
 #[test]
 fn models_are_listed_with_the_keys_that_are_present() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
 
-    let without = newcomer.ikigai(&["models", "claude"]);
-    let mut command = newcomer.command(&["models", "--json", "claude"]);
+    let without = user.ikigai(&["models", "claude"]);
+    let mut command = user.command(&["models", "--json", "claude"]);
     let with = crate::support::said(command.env("ANTHROPIC_API_KEY", KEY).output().unwrap());
-    let wrong = newcomer.ikigai(&["run", "hello", "--model", "claude-opus-55"]);
+    let wrong = user.ikigai(&["run", "hello", "--model", "claude-opus-55"]);
 
     assert!(
         without.out.lines().all(|line| line.starts_with(' ')),
@@ -179,13 +179,13 @@ fn models_are_listed_with_the_keys_that_are_present() {
 
 #[test]
 fn a_configuration_that_is_no_file_is_refused_at_once() {
-    let newcomer = Newcomer::new();
-    let project = newcomer.home().join("project/.ikigai");
+    let user = TestUser::new();
+    let project = user.home().join("project/.ikigai");
     fs::create_dir_all(&project).unwrap();
 
     for device in ["/dev/zero", "/dev/stdin", "/"] {
         std::os::unix::fs::symlink(device, project.join("config.toml")).unwrap();
-        let said = newcomer.ikigai(&["agents"]);
+        let said = user.ikigai(&["agents"]);
         assert_eq!(said.code, Some(1), "{device}: {}", said.err);
         assert!(said.err.contains("config.toml"), "{device}: {}", said.err);
         fs::remove_file(project.join("config.toml")).unwrap();
@@ -195,13 +195,13 @@ fn a_configuration_that_is_no_file_is_refused_at_once() {
 #[test]
 fn what_would_be_sent_can_be_looked_at_without_a_key() {
     let server = Server::start([whole("hello")]);
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
     let base = server.url("");
-    configure(&newcomer, &mine(&base));
-    run(&newcomer, "a question");
-    configure(&newcomer, "");
+    configure(&user, &mine(&base));
+    run(&user, "a question");
+    configure(&user, "");
 
-    let request = newcomer.ikigai(&["log", "--request"]);
+    let request = user.ikigai(&["log", "--request"]);
 
     assert_eq!(request.code, Some(0), "{}", request.err);
     assert!(request.out.contains("a question"), "{}", request.out);
@@ -211,12 +211,12 @@ fn what_would_be_sent_can_be_looked_at_without_a_key() {
 #[test]
 fn a_past_request_is_printed_as_it_was_sent() {
     let server = Server::start([whole("one"), whole("two")]);
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
     let base = server.url("");
-    configure(&newcomer, &mine(&base));
-    run(&newcomer, "a question");
-    run(&newcomer, "another");
-    let rows = newcomer.ikigai(&["log", "--json"]).out;
+    configure(&user, &mine(&base));
+    run(&user, "a question");
+    run(&user, "another");
+    let rows = user.ikigai(&["log", "--json"]).out;
     let questions = rows.lines().filter_map(|line| {
         let row: serde_json::Value = serde_json::from_str(line).unwrap();
         (row["kind"] == "user").then(|| format!("#{}", row["seq"]))
@@ -224,7 +224,7 @@ fn a_past_request_is_printed_as_it_was_sent() {
 
     for (received, at) in server.received().iter().zip(questions) {
         let order = ["log", "--request", "--dialect", "own", "--at", &at];
-        let printed = newcomer.ikigai(&order);
+        let printed = user.ikigai(&order);
         let printed: serde_json::Value = serde_json::from_str(&printed.out).unwrap();
         let body = serde_json::from_slice::<serde_json::Value>(&received.body).unwrap();
         assert_eq!(printed.to_string(), body.to_string());
@@ -234,9 +234,9 @@ fn a_past_request_is_printed_as_it_was_sent() {
 
 #[test]
 fn a_configured_model_that_cannot_be_asked_is_an_error_and_nobody_else_is_asked() {
-    let newcomer = Newcomer::new();
-    configure(&newcomer, "model = \"gpt-5\"\n");
-    let mut command = newcomer.command(&["run", "something private"]);
+    let user = TestUser::new();
+    configure(&user, "model = \"gpt-5\"\n");
+    let mut command = user.command(&["run", "something private"]);
 
     let said = crate::support::said(command.env("ANTHROPIC_API_KEY", KEY).output().unwrap());
 
@@ -247,7 +247,7 @@ fn a_configured_model_that_cannot_be_asked_is_an_error_and_nobody_else_is_asked(
 /// CA files by precedence: the provider's, the global one, then the variable's.
 #[test]
 fn whom_to_trust_is_configured_or_in_the_environment() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
     let all = "ca_file = \"/nowhere/all.pem\"\n";
     let section = "[providers.mine]\nbase_url = \"https://127.0.0.1:9\"\n";
     let own = "ca_file = \"/nowhere/own.pem\"\n";
@@ -259,8 +259,8 @@ fn whom_to_trust_is_configured_or_in_the_environment() {
     ];
 
     for (text, file) in cases {
-        configure(&newcomer, &text);
-        let mut command = newcomer.command(&["run", "hello", "--model", "mine:small"]);
+        configure(&user, &text);
+        let mut command = user.command(&["run", "hello", "--model", "mine:small"]);
         let output = command
             .env("SSL_CERT_FILE", "/nowhere/variable.pem")
             .output();

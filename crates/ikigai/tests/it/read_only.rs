@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
-use crate::support::{MockAnswer, Newcomer, said};
+use crate::support::{MockAnswer, TestUser, said};
 
 /// Sets the modes of everything below a directory.
 fn protect(path: &Path, directories: u32, files: u32) {
@@ -30,8 +30,8 @@ fn names(directory: &Path) -> Vec<PathBuf> {
 }
 
 /// Runs the program as a user who may write nothing.
-fn as_reader(newcomer: &Newcomer, arguments: &[&str]) -> MockAnswer {
-    let mut command = newcomer.command(arguments);
+fn as_reader(user: &TestUser, arguments: &[&str]) -> MockAnswer {
+    let mut command = user.command(arguments);
     if rustix::process::geteuid().is_root() {
         command.uid(65534).gid(65534);
     }
@@ -40,13 +40,13 @@ fn as_reader(newcomer: &Newcomer, arguments: &[&str]) -> MockAnswer {
 
 #[test]
 fn every_reading_command_works_on_a_store_that_cannot_be_written() {
-    let newcomer = Newcomer::with_file();
-    newcomer.ikigai(&["run", "hello there"]);
-    newcomer.ikigai(&["search", "hello"]);
+    let user = TestUser::with_file();
+    user.ikigai(&["run", "hello there"]);
+    user.ikigai(&["search", "hello"]);
     // This turn is not in the search index.
-    newcomer.ikigai(&["run", "something rare"]);
-    let directory = newcomer.database().parent().unwrap().to_owned();
-    protect(newcomer.home(), 0o555, 0o444);
+    user.ikigai(&["run", "something rare"]);
+    let directory = user.database().parent().unwrap().to_owned();
+    protect(user.home(), 0o555, 0o444);
     let before = names(&directory);
 
     for (arguments, expected) in [
@@ -60,7 +60,7 @@ fn every_reading_command_works_on_a_store_that_cannot_be_written() {
         (&["sql", "SELECT count(*) AS n FROM messages"], "n"),
         (&["doctor"], "is intact"),
     ] {
-        let said = as_reader(&newcomer, arguments);
+        let said = as_reader(&user, arguments);
         assert_eq!(
             said.code,
             Some(0),
@@ -73,13 +73,13 @@ fn every_reading_command_works_on_a_store_that_cannot_be_written() {
     let elsewhere = tempfile::tempdir().unwrap();
     fs::set_permissions(elsewhere.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let copy = elsewhere.path().join("copy.db");
-    let (from, to) = (newcomer.database(), copy.display().to_string());
+    let (from, to) = (user.database(), copy.display().to_string());
     let from = from.display().to_string();
-    let copied = as_reader(&newcomer, &["copy", "--from", &from, "--to", &to]);
+    let copied = as_reader(&user, &["copy", "--from", &from, "--to", &to]);
     assert_eq!(copied.code, Some(0), "{}", copied.err);
-    let refused = as_reader(&newcomer, &["run", "hello"]);
+    let refused = as_reader(&user, &["run", "hello"]);
     assert_eq!(refused.code, Some(3), "{}", refused.err);
 
     assert_eq!(names(&directory), before);
-    protect(newcomer.home(), 0o755, 0o644);
+    protect(user.home(), 0o755, 0o644);
 }

@@ -7,21 +7,21 @@ use serde_json::{Value, json};
 
 use crate::control::start;
 use crate::e2e::program::Program;
-use crate::support::Newcomer;
+use crate::support::TestUser;
 
 /// Command that writes the number of its system call filters to a file.
 const COUNT: &str = "grep Seccomp_filters /proc/self/status > filters.txt";
 
 /// Starts a mock model for a user.
-fn mock_model(newcomer: &Newcomer) -> Mock {
-    mock_model_with(newcomer, "")
+fn mock_model(user: &TestUser) -> Mock {
+    mock_model_with(user, "")
 }
 
 /// Starts a mock model for a user whose configuration has these sections too.
-fn mock_model_with(newcomer: &Newcomer, sections: &str) -> Mock {
+fn mock_model_with(user: &TestUser, sections: &str) -> Mock {
     let mock = Mock::start();
     let url = mock.url();
-    let directory = newcomer.home().join(".config/ikigai");
+    let directory = user.home().join(".config/ikigai");
     fs::create_dir_all(&directory).unwrap();
     let config = format!("model = \"mock:m\"\n[providers.mock]\nbase_url = \"{url}\"\n{sections}");
     fs::write(directory.join("config.toml"), config).unwrap();
@@ -65,8 +65,8 @@ fn answer(program: &Program, question: &Value, answer: &str) {
 }
 
 /// Returns the filters that the last command counted.
-fn counted(newcomer: &Newcomer) -> String {
-    let file = newcomer.home().join("project/filters.txt");
+fn counted(user: &TestUser) -> String {
+    let file = user.home().join("project/filters.txt");
     let text = fs::read_to_string(&file).unwrap_or_default();
     let _ = fs::remove_file(file);
     text.trim().to_owned()
@@ -83,13 +83,13 @@ fn own_filters() -> String {
 
 #[test]
 fn a_command_leaves_the_sandbox_only_after_approval_in_any_mode() {
-    let newcomer = Newcomer::new();
-    let mock = mock_model(&newcomer);
-    let program = start(&newcomer, &["--approve", "all"]);
+    let user = TestUser::new();
+    let mock = mock_model(&user);
+    let program = start(&user, &["--approve", "all"]);
 
     mock.expect([calls(&json!({ "command": COUNT })), says("inside")]);
     assert_eq!(submit(&program, "count"), None);
-    assert_ne!(counted(&newcomer), own_filters());
+    assert_ne!(counted(&user), own_filters());
 
     mock.expect([calls(&outside(COUNT)), says("outside")]);
     let asked = submit(&program, "count outside").unwrap();
@@ -98,60 +98,60 @@ fn a_command_leaves_the_sandbox_only_after_approval_in_any_mode() {
     let preview = asked["preview"].as_str().unwrap();
     assert!(preview.contains("outside the sandbox"), "{preview}");
     assert!(preview.contains("the cache is elsewhere"), "{preview}");
-    assert_eq!(counted(&newcomer), "");
+    assert_eq!(counted(&user), "");
     answer(&program, &asked, "once");
-    assert_eq!(counted(&newcomer), own_filters());
+    assert_eq!(counted(&user), own_filters());
 
     mock.expect([calls(&outside(COUNT)), says("a pity")]);
     let asked = submit(&program, "count again").unwrap();
     answer(&program, &asked, "no");
-    assert_eq!(counted(&newcomer), "");
+    assert_eq!(counted(&user), "");
     let last = mock.asked().pop().unwrap().body.to_string();
     assert!(last.contains("Work inside the sandbox"), "{last}");
 }
 
 #[test]
 fn always_lets_the_same_command_out_and_no_other() {
-    let newcomer = Newcomer::new();
-    let mock = mock_model(&newcomer);
-    let program = start(&newcomer, &["--approve", "edits"]);
+    let user = TestUser::new();
+    let mock = mock_model(&user);
+    let program = start(&user, &["--approve", "edits"]);
 
     mock.expect([calls(&outside(COUNT)), says("one")]);
     let asked = submit(&program, "count").unwrap();
     answer(&program, &asked, "always");
-    assert_eq!(counted(&newcomer), own_filters());
+    assert_eq!(counted(&user), own_filters());
 
     mock.expect([calls(&outside(COUNT)), says("two")]);
     assert_eq!(submit(&program, "count again"), None);
-    assert_eq!(counted(&newcomer), own_filters());
+    assert_eq!(counted(&user), own_filters());
 
     mock.expect([calls(&outside("touch made")), says("three")]);
     let asked = submit(&program, "touch").unwrap();
     assert_eq!(asked["shown"], "touch made");
     answer(&program, &asked, "no");
-    assert!(!newcomer.home().join("project/made").exists());
+    assert!(!user.home().join("project/made").exists());
 }
 
 #[test]
 fn without_the_sandbox_leaving_it_is_no_question() {
-    let newcomer = Newcomer::new();
-    let mock = mock_model(&newcomer);
-    let program = start(&newcomer, &["--approve", "all", "--no-sandbox"]);
+    let user = TestUser::new();
+    let mock = mock_model(&user);
+    let program = start(&user, &["--approve", "all", "--no-sandbox"]);
 
     for arguments in [json!({ "command": COUNT }), outside(COUNT)] {
         mock.expect([calls(&arguments), says("done")]);
         assert_eq!(submit(&program, "count"), None);
-        assert_eq!(counted(&newcomer), own_filters());
+        assert_eq!(counted(&user), own_filters());
     }
 }
 
 /// The model and `/sandbox` learn which address and host the sandbox refused.
 #[test]
 fn refused_addresses_and_hosts_are_shown() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
     let listed = "[sandbox]\nnetwork = [\"example.org\"]\n";
-    let mock = mock_model_with(&newcomer, listed);
-    let program = start(&newcomer, &["--approve", "all"]);
+    let mock = mock_model_with(&user, listed);
+    let program = start(&user, &["--approve", "all"]);
     let command = "exec 3<>/dev/tcp/192.0.2.1/80
         exec 3<>/dev/tcp/127.0.0.1/${HTTPS_PROXY##*:}
         printf 'CONNECT evil.com:443 HTTP/1.1\\r\\n\\r\\n' >&3; head -1 <&3; exit 7";
@@ -177,7 +177,7 @@ fn refused_addresses_and_hosts_are_shown() {
         let query = format!(
             "SELECT 'found' FROM messages WHERE kind = 'command' AND content LIKE '%{line}%'"
         );
-        let found = newcomer.ikigai(&["sql", &query]).out;
+        let found = user.ikigai(&["sql", &query]).out;
         assert!(found.contains("found"), "{line}: {found}");
     }
 }

@@ -6,9 +6,9 @@ use ikigai_testkit::pty::Pty;
 use ikigai_testkit::server::{Script, Server};
 use rustix::process::{Signal, kill_process};
 
-use crate::support::{Newcomer, PROGRAM};
+use crate::support::{PROGRAM, TestUser};
 
-impl Newcomer {
+impl TestUser {
     /// Starts the screen, and waits until it can be used.
     fn screen(&self, columns: u16, rows: u16) -> Pty {
         let mut pty = self.in_terminal(PROGRAM, &[], columns, rows);
@@ -49,8 +49,8 @@ fn every_way_out_gives_the_terminal_back() {
         ("count slowly to 5000\r", Some(Signal::HUP)),
     ];
     for (keys, signal) in ways {
-        let newcomer = Newcomer::new();
-        let mut pty = newcomer.screen(80, 24);
+        let user = TestUser::new();
+        let mut pty = user.screen(80, 24);
 
         pty.send(keys);
         if let Some(signal) = signal {
@@ -64,27 +64,27 @@ fn every_way_out_gives_the_terminal_back() {
         assert_eq!(left_behind(&pty), NOTHING, "{way}");
         assert!(pty.text().contains("ikigai: "), "{way}");
         // Ends the background process that continues the turn.
-        newcomer.ikigai(&["ctl", "release"]);
+        user.ikigai(&["ctl", "release"]);
     }
 }
 
 #[test]
 fn a_closed_terminal_ends_the_screen_and_loses_nothing() {
-    let newcomer = Newcomer::new();
-    let mut pty = newcomer.screen(80, 24);
+    let user = TestUser::new();
+    let mut pty = user.screen(80, 24);
     pty.send("hello\r");
     pty.wait_for_text("●");
 
     pty.hang_up();
 
-    let log = newcomer.ikigai(&["log"]);
+    let log = user.ikigai(&["log"]);
     assert!(log.out.contains("hello"), "{}{}", log.out, log.err);
 }
 
 #[test]
 fn a_shell_suspends_the_screen_and_continues_it() {
-    let newcomer = Newcomer::new();
-    let mut pty = newcomer.in_terminal("sh", &["-i"], 80, 24);
+    let user = TestUser::new();
+    let mut pty = user.in_terminal("sh", &["-i"], 80, 24);
     pty.wait_for_text("$");
     pty.send(format!("{PROGRAM}\r"));
     wait_for_screen(&mut pty);
@@ -112,9 +112,9 @@ fn a_shell_suspends_the_screen_and_continues_it() {
 /// Editor that prints that it runs, and reads a line.
 const EDITOR: &str = "#!/bin/sh\necho EDITING; read line; printf '%s' \"$line\" > \"$1\"\n";
 
-fn with_editor(newcomer: &Newcomer) -> String {
+fn with_editor(user: &TestUser) -> String {
     use std::os::unix::fs::PermissionsExt as _;
-    let editor = newcomer.home().join("editor");
+    let editor = user.home().join("editor");
     std::fs::write(&editor, EDITOR).unwrap();
     let executable = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(&editor, executable).unwrap();
@@ -123,9 +123,9 @@ fn with_editor(newcomer: &Newcomer) -> String {
 
 #[test]
 fn an_editor_is_stopped_and_continued_with_the_screen() {
-    let newcomer = Newcomer::new();
-    let editor = with_editor(&newcomer);
-    let mut pty = newcomer.in_terminal("sh", &["-i"], 80, 24);
+    let user = TestUser::new();
+    let editor = with_editor(&user);
+    let mut pty = user.in_terminal("sh", &["-i"], 80, 24);
     pty.wait_for_text("$");
     pty.send(format!("EDITOR={editor} {PROGRAM}\r"));
     wait_for_screen(&mut pty);
@@ -154,10 +154,10 @@ fn an_editor_is_stopped_and_continued_with_the_screen() {
 
 #[test]
 fn a_program_that_wants_the_terminal_gets_it() {
-    let newcomer = Newcomer::new();
-    let vi = newcomer.home().join("vi");
-    std::fs::copy(with_editor(&newcomer), &vi).unwrap();
-    let mut pty = newcomer.screen(80, 24);
+    let user = TestUser::new();
+    let vi = user.home().join("vi");
+    std::fs::copy(with_editor(&user), &vi).unwrap();
+    let mut pty = user.screen(80, 24);
 
     pty.send(format!("!{} notes\r", vi.display()));
     pty.wait_for("the program", |screen| {
@@ -168,14 +168,14 @@ fn a_program_that_wants_the_terminal_gets_it() {
         screen.alternate_screen() && screen.contents().contains("vi notes")
     });
 
-    let notes = std::fs::read_to_string(newcomer.home().join("project/notes"));
+    let notes = std::fs::read_to_string(user.home().join("project/notes"));
     assert_eq!(notes.unwrap(), "from the terminal");
 }
 
 #[test]
 fn in_the_background_agents_work_and_nothing_is_written() {
-    let newcomer = Newcomer::new();
-    let mut pty = newcomer.in_terminal("sh", &["-i"], 80, 24);
+    let user = TestUser::new();
+    let mut pty = user.in_terminal("sh", &["-i"], 80, 24);
     pty.wait_for_text("$");
     pty.send(format!("{PROGRAM}\r"));
     wait_for_screen(&mut pty);
@@ -202,8 +202,8 @@ fn in_the_background_agents_work_and_nothing_is_written() {
 
 #[test]
 fn an_idle_screen_writes_nothing() {
-    let newcomer = Newcomer::new();
-    let mut pty = newcomer.screen(120, 40);
+    let user = TestUser::new();
+    let mut pty = user.screen(120, 40);
     pty.send("hello\r");
     pty.wait_for_text("●");
     pty.send("x");
@@ -216,8 +216,8 @@ fn an_idle_screen_writes_nothing() {
 
 #[test]
 fn the_cursor_is_where_letters_will_appear() {
-    let newcomer = Newcomer::new();
-    let mut pty = newcomer.screen(80, 24);
+    let user = TestUser::new();
+    let mut pty = user.screen(80, 24);
 
     pty.send("a中e\u{301}");
     pty.wait_for("the cursor behind the letters", |screen| {
@@ -229,14 +229,14 @@ fn the_cursor_is_where_letters_will_appear() {
 
 #[test]
 fn a_key_is_typed_at_the_terminal_without_being_shown() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
     let key = "sk-ant-0123456789abcdefghijkl";
     let list = r#"{"data":[{"id":"a"}]}"#;
     let server = Server::start([Script::answer(200, &[], list)]);
     let base = format!("ANTHROPIC_BASE_URL={}", server.url(""));
     let arguments = [base.as_str(), PROGRAM, "run", "/key anthropic"];
 
-    let mut pty = newcomer.in_terminal("env", &arguments, 80, 24);
+    let mut pty = user.in_terminal("env", &arguments, 80, 24);
     pty.wait_for_text("anthropic API key (hidden):");
     pty.send(format!("{key}\r"));
     pty.wait_for_text("accepts the key");
@@ -245,31 +245,31 @@ fn a_key_is_typed_at_the_terminal_without_being_shown() {
     assert!(!shown.contains("sk-ant"), "{shown}");
     assert_eq!(left_behind(&pty), NOTHING);
 
-    let mut pty = newcomer.in_terminal("env", &arguments, 80, 24);
+    let mut pty = user.in_terminal("env", &arguments, 80, 24);
     pty.wait_for_text("anthropic API key (hidden):");
     pty.send("half\x03");
     pty.wait_for_text("no key entered");
     assert!(!pty.wait_end().success());
     assert_eq!(left_behind(&pty), NOTHING);
-    let file = newcomer.home().join(".config/ikigai/credentials");
+    let file = user.home().join(".config/ikigai/credentials");
     let kept = std::fs::read_to_string(file).unwrap();
     assert_eq!(kept, format!("anthropic = \"{key}\"\n"));
 }
 
 #[test]
 fn whoever_does_not_look_is_told_by_their_own_command() {
-    let newcomer = Newcomer::new();
-    let pipe = newcomer.home().join("notified");
+    let user = TestUser::new();
+    let pipe = user.home().join("notified");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
     assert!(made.unwrap().success());
-    let config = newcomer.home().join(".config/ikigai");
+    let config = user.home().join(".config/ikigai");
     std::fs::create_dir_all(&config).unwrap();
     let line = format!("notify = \"command printf %s > {}\"\n", pipe.display());
     std::fs::write(config.join("config.toml"), line).unwrap();
     let (sender, notified) = std::sync::mpsc::channel();
     std::thread::spawn(move || sender.send(std::fs::read_to_string(pipe)));
 
-    let mut pty = newcomer.screen(80, 24);
+    let mut pty = user.screen(80, 24);
     pty.send("\x1b[O");
     pty.send("run `touch made`\r");
     let notified = notified.recv_timeout(Duration::from_secs(30)).unwrap();

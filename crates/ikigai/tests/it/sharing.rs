@@ -4,13 +4,13 @@ use std::fs;
 
 use ikigai_testkit::postgres::Database;
 
-use crate::support::{Newcomer, said};
+use crate::support::{TestUser, said};
 
 #[test]
 fn a_conversation_goes_on_wherever_the_store_is_shared() {
     let database = Database::fresh();
     let url = database.url();
-    let (one, other) = (Newcomer::new(), Newcomer::new());
+    let (one, other) = (TestUser::new(), TestUser::new());
 
     let first = one.ikigai(&["--db", &url, "run", "the word is heron"]);
     assert_eq!(first.code, Some(0), "{}", first.err);
@@ -44,7 +44,7 @@ fn a_password_is_shown_nowhere_and_reaches_no_tool() {
     let database = Database::fresh();
     // The server uses trust authentication, so any password works.
     let url = database.url().replace("postgres@", "postgres:wednesday9@");
-    let one = Newcomer::new();
+    let one = TestUser::new();
     fs::write(
         one.home().join("project/look.sh"),
         "env; cat /proc/*/cmdline",
@@ -73,7 +73,7 @@ fn a_password_is_shown_nowhere_and_reaches_no_tool() {
 fn a_store_is_copied_to_the_other_kind_and_back() {
     let database = Database::fresh();
     let url = database.url();
-    let one = Newcomer::with_file();
+    let one = TestUser::with_file();
     one.ikigai(&["run", "hello"]);
     one.ikigai(&["run", "/fork --name scout count to 3"]);
     for number in 0..9 {
@@ -111,7 +111,7 @@ fn a_store_is_copied_to_the_other_kind_and_back() {
 fn a_copy_that_cannot_be_made_leaves_everything_as_it_was() {
     let database = Database::fresh();
     let url = database.url();
-    let one = Newcomer::with_file();
+    let one = TestUser::with_file();
     one.ikigai(&["run", "hello"]);
     let file = one.database();
     let file = file.to_str().unwrap();

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
-use crate::support::Newcomer;
+use crate::support::TestUser;
 
 /// Leaving takes two seconds at most; the rest is for a busy machine.
 const HANGS: Duration = Duration::from_secs(15);
@@ -25,8 +25,8 @@ fn ended(child: &mut Child) -> Option<i32> {
 }
 
 /// Starts a long answer, and waits until its first words are printed.
-fn started(newcomer: &Newcomer, arguments: &[&str]) -> Child {
-    let mut child = newcomer
+fn started(user: &TestUser, arguments: &[&str]) -> Child {
+    let mut child = user
         .command(&[&["run", "count slowly to 5000"], arguments].concat())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -40,8 +40,8 @@ fn started(newcomer: &Newcomer, arguments: &[&str]) -> Child {
 
 #[test]
 fn run_ends_at_its_deadline_and_at_one_signal_while_the_store_cannot_be_written() {
-    let newcomer = Newcomer::with_file();
-    newcomer.ikigai(&["run", "hello"]);
+    let user = TestUser::with_file();
+    user.ikigai(&["run", "hello"]);
     let ways = [
         (None, Some(1)),
         (Some(Signal::INT), Some(130)),
@@ -53,8 +53,8 @@ fn run_ends_at_its_deadline_and_at_one_signal_while_the_store_cannot_be_written(
             None => &["--timeout", "2"],
             Some(_) => &[],
         };
-        let mut child = started(&newcomer, timeout);
-        let writer = Connection::open(newcomer.database()).unwrap();
+        let mut child = started(&user, timeout);
+        let writer = Connection::open(user.database()).unwrap();
         writer.busy_timeout(HANGS).unwrap();
         writer.execute_batch("BEGIN IMMEDIATE").unwrap();
 
@@ -65,19 +65,19 @@ fn run_ends_at_its_deadline_and_at_one_signal_while_the_store_cannot_be_written(
         writer.execute_batch("ROLLBACK").unwrap();
 
         assert_eq!(ended, code, "{signal:?}");
-        let next = newcomer.ikigai(&["run", "hello"]);
+        let next = user.ikigai(&["run", "hello"]);
         assert_eq!(next.code, Some(0), "{signal:?}: {}", next.err);
-        let log = newcomer.ikigai(&["log"]).out;
+        let log = user.ikigai(&["log"]).out;
         assert!(log.contains("count slowly to 5000"), "{log}");
     }
 }
 
 #[test]
 fn every_program_ends_at_a_signal_while_the_store_cannot_be_written() {
-    let newcomer = Newcomer::with_file();
-    newcomer.ikigai(&["run", "hello"]);
+    let user = TestUser::with_file();
+    user.ikigai(&["run", "hello"]);
     for mode in ["--plain", "--headless"] {
-        let mut child = newcomer
+        let mut child = user
             .command(&[mode, "count slowly to 5000"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -87,7 +87,7 @@ fn every_program_ends_at_a_signal_while_the_store_cannot_be_written() {
         let mut byte = [0];
         let out = child.stdout.as_mut().unwrap();
         out.read_exact(&mut byte).unwrap();
-        let writer = Connection::open(newcomer.database()).unwrap();
+        let writer = Connection::open(user.database()).unwrap();
         writer.busy_timeout(HANGS).unwrap();
         writer.execute_batch("BEGIN IMMEDIATE").unwrap();
 

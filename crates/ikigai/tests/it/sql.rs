@@ -6,7 +6,7 @@ use std::path::Path;
 
 use ikigai_testkit::postgres::Database;
 
-use crate::support::Newcomer;
+use crate::support::TestUser;
 
 fn page() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema.md");
@@ -14,27 +14,27 @@ fn page() -> String {
 }
 
 /// Returns a user with a history in a file, which is queried in SQLite's dialect.
-fn someone_with_a_past() -> Newcomer {
-    with_a_past(Newcomer::with_file())
+fn someone_with_a_past() -> TestUser {
+    with_a_past(TestUser::with_file())
 }
 
-fn with_a_past(newcomer: Newcomer) -> Newcomer {
-    newcomer.ikigai(&["run", "hello"]);
-    newcomer.ikigai(&["run", "--approve", "all", "run `echo hi`"]);
-    newcomer.ikigai(&["search", "hello"]);
-    newcomer
+fn with_a_past(user: TestUser) -> TestUser {
+    user.ikigai(&["run", "hello"]);
+    user.ikigai(&["run", "--approve", "all", "run `echo hi`"]);
+    user.ikigai(&["search", "hello"]);
+    user
 }
 
 /// The views have permanent ids, times as text, and JSON, on both engines.
 #[test]
 fn views_show_ids_times_and_json() {
-    let newcomer = with_a_past(Newcomer::new());
+    let user = with_a_past(TestUser::new());
     let asked = "SELECT m.agent_name, a.status, a.last_seq, m.agent = a.agent AS is_it,
                         m.created_at, m.content, m.data ->> 'tool_call_id' AS call
                  FROM v_messages m JOIN v_agents a ON a.agent = m.agent
                  WHERE m.kind = 'tool_result'";
 
-    let said = newcomer.ikigai(&["sql", asked, "--json"]);
+    let said = user.ikigai(&["sql", asked, "--json"]);
 
     let row: serde_json::Value = serde_json::from_str(said.out.trim()).expect(&said.err);
     let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
@@ -42,14 +42,14 @@ fn views_show_ids_times_and_json() {
     assert!(row["last_seq"].as_u64() > Some(5), "{row}");
     assert!(text("created_at").starts_with("20"), "{row}");
     assert!(!text("call").is_empty(), "{row}");
-    let rows = newcomer.ikigai(&["sql", "SELECT count(*) AS n FROM v_messages", "--json"]);
-    let stored = newcomer.ikigai(&["sql", "SELECT count(*) AS n FROM messages", "--json"]);
+    let rows = user.ikigai(&["sql", "SELECT count(*) AS n FROM v_messages", "--json"]);
+    let stored = user.ikigai(&["sql", "SELECT count(*) AS n FROM messages", "--json"]);
     assert_eq!(rows.out, stored.out);
 }
 
 #[test]
 fn every_question_of_the_page_is_answered() {
-    let newcomer = someone_with_a_past();
+    let user = someone_with_a_past();
     let page = page();
     let questions: Vec<&str> = page
         .split("```sql\n")
@@ -60,7 +60,7 @@ fn every_question_of_the_page_is_answered() {
 
     let mut with_rows = 0;
     for question in questions {
-        let said = newcomer.ikigai(&["sql", question, "--json"]);
+        let said = user.ikigai(&["sql", question, "--json"]);
         assert_eq!((said.err.as_str(), said.code), ("", Some(0)), "{question}");
         with_rows += usize::from(!said.out.is_empty());
     }
@@ -71,11 +71,11 @@ fn every_question_of_the_page_is_answered() {
 /// The page names each table with each of its columns.
 #[test]
 fn the_page_has_every_table_and_column() {
-    let newcomer = someone_with_a_past();
+    let user = someone_with_a_past();
     let asked = "SELECT t.name AS name, c.name AS col FROM pragma_table_list t
                  JOIN pragma_table_info(t.name) c
                  WHERE t.schema = 'main' AND t.type <> 'shadow' AND t.name NOT LIKE 'sqlite_%'";
-    let said = newcomer.ikigai(&["sql", asked, "--json"]);
+    let said = user.ikigai(&["sql", asked, "--json"]);
     let mut tables: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for line in said.out.lines() {
         let row: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -97,9 +97,9 @@ fn the_page_has_every_table_and_column() {
 
 #[test]
 fn nothing_can_be_changed_by_asking() {
-    let newcomer = with_a_past(Newcomer::new());
-    let before = newcomer.ikigai(&["log", "--json"]).out;
-    let other = newcomer.home().join("other.db");
+    let user = with_a_past(TestUser::new());
+    let before = user.ikigai(&["log", "--json"]).out;
+    let other = user.home().join("other.db");
     let attach = format!("ATTACH '{}' AS other", other.display());
     let vacuum = format!("VACUUM INTO '{}'", other.display());
     for wish in [
@@ -122,7 +122,7 @@ fn nothing_can_be_changed_by_asking() {
         "",
         "nonsense",
     ] {
-        let said = newcomer.ikigai(&["sql", wish]);
+        let said = user.ikigai(&["sql", wish]);
         assert_eq!(
             (said.code, said.out.as_str()),
             (Some(2), ""),
@@ -132,19 +132,19 @@ fn nothing_can_be_changed_by_asking() {
         assert!(said.err.starts_with("error: "), "{wish}");
     }
 
-    assert_eq!(newcomer.ikigai(&["log", "--json"]).out, before);
+    assert_eq!(user.ikigai(&["log", "--json"]).out, before);
     assert!(!other.exists());
 }
 
 #[test]
 fn answers_are_tables_or_json_and_bounded() {
-    let newcomer = someone_with_a_past();
+    let user = someone_with_a_past();
     let values = "SELECT 1 AS n, 'a' || char(10) || char(27) || '[31m' AS text, x'00ff' AS bytes,
                   NULL AS missing, 1.5 AS n";
-    let table = newcomer.ikigai(&["sql", values]);
-    let json = newcomer.ikigai(&["sql", values, "--json"]);
+    let table = user.ikigai(&["sql", values]);
+    let json = user.ikigai(&["sql", values, "--json"]);
     let numbers = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c";
-    let many = newcomer.ikigai(&["sql", numbers, "--limit", "3"]);
+    let many = user.ikigai(&["sql", numbers, "--limit", "3"]);
 
     assert_eq!(
         table.out,
@@ -164,10 +164,10 @@ fn answers_are_tables_or_json_and_bounded() {
 fn every_question_of_the_page_is_answered_by_a_server() {
     let database = Database::fresh();
     let url = database.url();
-    let newcomer = Newcomer::new();
-    newcomer.ikigai(&["--db", &url, "run", "hello"]);
-    newcomer.ikigai(&["--db", &url, "run", "--approve", "all", "run `echo hi`"]);
-    newcomer.ikigai(&["--db", &url, "search", "hello"]);
+    let user = TestUser::new();
+    user.ikigai(&["--db", &url, "run", "hello"]);
+    user.ikigai(&["--db", &url, "run", "--approve", "all", "run `echo hi`"]);
+    user.ikigai(&["--db", &url, "search", "hello"]);
     let page = page();
     let questions: Vec<&str> = page
         .split("```postgresql\n")
@@ -178,17 +178,17 @@ fn every_question_of_the_page_is_answered_by_a_server() {
 
     let mut with_rows = 0;
     for question in questions {
-        let said = newcomer.ikigai(&["--db", &url, "sql", question, "--json"]);
+        let said = user.ikigai(&["--db", &url, "sql", question, "--json"]);
         assert_eq!((said.err.as_str(), said.code), ("", Some(0)), "{question}");
         with_rows += usize::from(!said.out.is_empty());
     }
     assert!(with_rows >= 6, "{with_rows} of them found something");
-    let refused = newcomer.ikigai(&["--db", &url, "sql", "DELETE FROM messages"]);
+    let refused = user.ikigai(&["--db", &url, "sql", "DELETE FROM messages"]);
     assert_eq!(refused.code, Some(2), "{}", refused.err);
 
     let asked = "SELECT table_name::text AS name, column_name::text AS col
                  FROM information_schema.columns WHERE table_schema = 'ikigai'";
-    let said = newcomer.ikigai(&["--db", &url, "sql", asked, "--json"]);
+    let said = user.ikigai(&["--db", &url, "sql", asked, "--json"]);
     assert!(said.out.lines().count() > 60, "{}", said.err);
     for line in said.out.lines() {
         let row: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -204,12 +204,12 @@ fn every_question_of_the_page_is_answered_by_a_server() {
 /// A query ends at its deadline, on either engine, and says how to allow more.
 #[test]
 fn a_query_ends_at_its_deadline() {
-    let newcomer = with_a_past(Newcomer::new());
+    let user = with_a_past(TestUser::new());
     for endless in [
         "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c",
         "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c WHERE x < 0",
     ] {
-        let said = newcomer.ikigai(&["sql", "--timeout", "1", endless]);
+        let said = user.ikigai(&["sql", "--timeout", "1", endless]);
 
         assert_eq!(
             (said.code, said.out.as_str()),
@@ -220,17 +220,17 @@ fn a_query_ends_at_its_deadline() {
         assert!(said.err.contains("stopped after 1 s"), "{}", said.err);
         assert!(said.err.contains("raise --timeout"), "{}", said.err);
     }
-    let refused = newcomer.ikigai(&["sql", "--timeout", "0", "SELECT 1"]);
+    let refused = user.ikigai(&["sql", "--timeout", "0", "SELECT 1"]);
     assert_eq!(refused.code, Some(2));
 }
 
 /// Ctrl-C ends a query at once.
 #[test]
 fn an_interrupt_ends_a_query() {
-    let newcomer = with_a_past(Newcomer::new());
+    let user = with_a_past(TestUser::new());
     let endless =
         "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c";
-    let mut child = newcomer
+    let mut child = user
         .command(&["sql", "--timeout", "3600", endless])
         .spawn()
         .unwrap();
@@ -246,19 +246,19 @@ fn an_interrupt_ends_a_query() {
 fn functions_of_a_server_that_act_are_refused() {
     let database = Database::fresh();
     let url = database.url();
-    let newcomer = Newcomer::new();
-    newcomer.ikigai(&["--db", &url, "run", "hello"]);
+    let user = TestUser::new();
+    user.ikigai(&["--db", &url, "run", "hello"]);
     for wish in [
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity",
         "SELECT pg_catalog.\"pg_reload_conf\"()",
         "SELECT PG_READ_FILE('/etc/hostname')",
         "SELECT lo_import('/etc/hostname')",
     ] {
-        let said = newcomer.ikigai(&["--db", &url, "sql", wish]);
+        let said = user.ikigai(&["--db", &url, "sql", wish]);
         assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{wish}");
         assert!(said.err.contains("can act"), "{wish}: {}", said.err);
     }
 
-    let help = newcomer.ikigai(&["sql", "--help"]).out;
+    let help = user.ikigai(&["sql", "--help"]).out;
     assert!(help.contains("immutable functions run"), "{help}");
 }

@@ -6,18 +6,18 @@ use ikigai_testkit::framed_server::{EventStream, FramedServer, Framing};
 use ikigai_testkit::pty::Pty;
 use ikigai_testkit::server::{Script, Server};
 
-use crate::support::{Newcomer, PROGRAM};
+use crate::support::{PROGRAM, TestUser};
 
 /// Configures a server as the model, with these limits.
 ///
 /// The window is configured too, so that the program does not query it.
-fn configure(newcomer: &Newcomer, url: &str, limits: &str) {
+fn configure(user: &TestUser, url: &str, limits: &str) {
     let window = if limits.contains("context_window") {
         ""
     } else {
         "context_window = 128000\n"
     };
-    let directory = newcomer.home().join(".config/ikigai");
+    let directory = user.home().join(".config/ikigai");
     fs::create_dir_all(&directory).unwrap();
     let text = format!(
         "model = \"mine:small\"\n[providers.mine]\nbase_url = \"{url}\"\n\
@@ -39,29 +39,29 @@ fn events(pieces: &[&str]) -> Vec<String> {
 
 #[test]
 fn an_empty_answer_is_named_on_stderr_and_in_the_log() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
     let server = Server::start([Script::stream().send(events(&[]).concat())]);
-    configure(&newcomer, &server.url(""), "");
+    configure(&user, &server.url(""), "");
 
-    let said = newcomer.ikigai(&["run", "hello"]);
+    let said = user.ikigai(&["run", "hello"]);
 
     assert_eq!((said.out.as_str(), said.code), ("", Some(0)), "{said:?}");
     assert!(
         said.err.contains("the model returned an empty answer"),
         "{said:?}"
     );
-    let log = newcomer.ikigai(&["log"]).out;
+    let log = user.ikigai(&["log"]).out;
     assert!(log.contains("● (empty answer)"), "{log}");
 }
 
 #[test]
 fn half_a_surrogate_pair_does_not_end_a_turn() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
     let pieces = [r"one \ud83d", r"\ude00 two \ud83d", " three"];
     let server = Server::start([Script::stream().send(events(&pieces).concat())]);
-    configure(&newcomer, &server.url(""), "");
+    configure(&user, &server.url(""), "");
 
-    let said = newcomer.ikigai(&["run", "hello"]);
+    let said = user.ikigai(&["run", "hello"]);
 
     assert_eq!(said.out.trim_end(), "one 😀 two \u{fffd} three");
     assert_eq!(said.code, Some(0), "{said:?}");
@@ -69,14 +69,14 @@ fn half_a_surrogate_pair_does_not_end_a_turn() {
 
 #[test]
 fn endless_text_ends_at_the_limit_of_the_model() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
     let script = (0..100).fold(Script::stream(), |script, _| {
         script.send(piece(&"many words ".repeat(10)))
     });
     let server = Server::start([script.await_close()]);
-    configure(&newcomer, &server.url(""), "max_output = 100");
+    configure(&user, &server.url(""), "max_output = 100");
 
-    let said = newcomer.ikigai(&["run", "hello"]);
+    let said = user.ikigai(&["run", "hello"]);
 
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(
@@ -89,14 +89,14 @@ fn endless_text_ends_at_the_limit_of_the_model() {
 
 #[test]
 fn six_turns_on_the_screen_share_connections() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
     let stream = EventStream {
         events: events(&["an ", "answer"]),
         ..EventStream::default()
     };
     let server = FramedServer::start(Framing::Chunks, stream);
-    configure(&newcomer, &server.url(), "context_window = 100000");
-    let mut pty = newcomer.in_terminal(PROGRAM, &[], 80, 50);
+    configure(&user, &server.url(), "context_window = 100000");
+    let mut pty = user.in_terminal(PROGRAM, &[], 80, 50);
     pty.wait_for_text("❯");
 
     for turn in 1..=6 {
@@ -118,31 +118,27 @@ const COUNTED: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\
 
 #[test]
 fn an_export_has_the_cost_of_a_turn() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
     let server = Server::start([Script::stream().send(COUNTED)]);
-    configure(
-        &newcomer,
-        &server.url(""),
-        "price_in = 500.0\nprice_out = 0.0",
-    );
-    newcomer.ikigai(&["run", "hello"]);
+    configure(&user, &server.url(""), "price_in = 500.0\nprice_out = 0.0");
+    user.ikigai(&["run", "hello"]);
 
     for format in ["md", "html"] {
-        let page = newcomer.ikigai(&["export", "--format", format]).out;
+        let page = user.ikigai(&["export", "--format", format]).out;
         assert!(page.contains(" tokens · $0.50 · 20"), "{page}");
     }
 }
 
 #[test]
 fn the_status_shows_the_window_of_a_new_model_and_the_cost_after_a_start() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
     let server = Server::start([Script::stream().send(COUNTED)]);
     let models = "price_in = 500.0\nprice_out = 0.0\ncontext_window = 300000\n\
         [models.\"mine:large\"]\ncontext_window = 3000000";
-    configure(&newcomer, &server.url(""), models);
-    assert_eq!(newcomer.ikigai(&["run", "hello"]).code, Some(0));
+    configure(&user, &server.url(""), models);
+    assert_eq!(user.ikigai(&["run", "hello"]).code, Some(0));
 
-    let mut pty = newcomer.in_terminal(PROGRAM, &[], 120, 30);
+    let mut pty = user.in_terminal(PROGRAM, &[], 120, 30);
 
     wait_for_status(&mut pty, "$0.50");
     wait_for_status(&mut pty, "% of 295k");
@@ -162,11 +158,11 @@ fn wait_for_status(pty: &mut Pty, text: &str) {
 
 #[test]
 fn a_mistyped_level_is_refused_before_anything_is_sent() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
     let server = Server::start([]);
-    configure(&newcomer, &server.url(""), "");
+    configure(&user, &server.url(""), "");
 
-    let said = newcomer.ikigai(&["run", "hello", "--model", "mine:small/ultra"]);
+    let said = user.ikigai(&["run", "hello", "--model", "mine:small/ultra"]);
 
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(
@@ -176,15 +172,15 @@ fn a_mistyped_level_is_refused_before_anything_is_sent() {
         said.err
     );
     assert_eq!(server.received(), []);
-    configure(&newcomer, &server.url(""), "");
-    let file = newcomer.home().join(".config/ikigai/config.toml");
+    configure(&user, &server.url(""), "");
+    let file = user.home().join(".config/ikigai/config.toml");
     let text = fs::read_to_string(&file).unwrap();
     fs::write(
         &file,
         text.replace("mine:small\"\n[p", "mine:small/hgh\"\n[p"),
     )
     .unwrap();
-    let said = newcomer.ikigai(&["run", "hello"]);
+    let said = user.ikigai(&["run", "hello"]);
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(said.err.contains("no thinking level `hgh`"), "{}", said.err);
 }

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_ikigai");
 
 /// Home directory of a new user, and the store.
-pub(crate) struct Newcomer {
+pub(crate) struct TestUser {
     home: TempDir,
     /// The log, if it is not in the usual file.
     server: Option<LentDatabase>,
@@ -27,14 +27,14 @@ pub(crate) struct MockAnswer {
     pub(crate) code: Option<i32>,
 }
 
-impl Newcomer {
+impl TestUser {
     /// Creates a user whose log is on the store engine of this test run.
     ///
     /// An environment variable selects the store; nothing else differs.
     pub(crate) fn new() -> Self {
-        let mut newcomer = Self::with_file();
-        newcomer.server = (ChosenEngine::here() == ChosenEngine::Postgres).then(LentDatabase::take);
-        newcomer
+        let mut user = Self::with_file();
+        user.server = (ChosenEngine::here() == ChosenEngine::Postgres).then(LentDatabase::take);
+        user
     }
 
     /// Creates a user whose log is in a file, for tests that read the file.

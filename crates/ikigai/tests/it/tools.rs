@@ -6,18 +6,18 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::{Newcomer, said};
+use crate::support::{TestUser, said};
 
-impl Newcomer {
+impl TestUser {
     fn file(&self, name: &str) -> std::path::PathBuf {
         self.home().join("project").join(name)
     }
 }
 
 /// Starts a turn that runs a command, and returns when the command has begun.
-fn running(newcomer: &Newcomer, command: &str) -> Child {
+fn running(user: &TestUser, command: &str) -> Child {
     let prompt = format!("run `touch begun; echo $$ > pid; {command}`");
-    let mut child = newcomer
+    let mut child = user
         .command(&["run", "--approve", "all", &prompt])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -27,7 +27,7 @@ fn running(newcomer: &Newcomer, command: &str) -> Child {
     let mut line = String::new();
     // The call is printed once it is stored; then poll for the file that it writes.
     err.read_line(&mut line).unwrap();
-    while fs::read_to_string(newcomer.file("pid"))
+    while fs::read_to_string(user.file("pid"))
         .unwrap_or_default()
         .trim()
         .is_empty()
@@ -38,8 +38,8 @@ fn running(newcomer: &Newcomer, command: &str) -> Child {
     child
 }
 
-fn lives(newcomer: &Newcomer) -> bool {
-    let pid = fs::read_to_string(newcomer.file("pid")).unwrap();
+fn lives(user: &TestUser) -> bool {
+    let pid = fs::read_to_string(user.file("pid")).unwrap();
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
     // A zombie counts as ended.
     !stat.is_empty() && !stat.contains(") Z ")
@@ -47,12 +47,12 @@ fn lives(newcomer: &Newcomer) -> bool {
 
 #[test]
 fn a_model_lists_files_and_answers() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
     for name in ["a.rs", "b.rs", "c.txt"] {
-        fs::write(newcomer.file(name), "").unwrap();
+        fs::write(user.file(name), "").unwrap();
     }
 
-    let ran = newcomer.ikigai(&["run", "list the rust files and count them"]);
+    let ran = user.ikigai(&["run", "list the rust files and count them"]);
 
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert!(ran.out.contains("Found 2 Rust files"), "{}", ran.out);
@@ -66,12 +66,12 @@ fn a_model_lists_files_and_answers() {
 
 #[test]
 fn what_would_be_asked_is_refused_where_nobody_can_answer() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
     let create = "create notes.txt with three lines, then change the second";
 
-    let refused = newcomer.ikigai(&["run", create]);
-    let written = newcomer.file("notes.txt").exists();
-    let allowed = newcomer.ikigai(&["run", "--approve", "edits", create]);
+    let refused = user.ikigai(&["run", create]);
+    let written = user.file("notes.txt").exists();
+    let allowed = user.ikigai(&["run", "--approve", "edits", create]);
 
     assert!(
         refused.err.contains("there is no terminal to ask on"),
@@ -80,7 +80,7 @@ fn what_would_be_asked_is_refused_where_nobody_can_answer() {
     );
     assert!(!written);
     assert_eq!(allowed.code, Some(0), "{}", allowed.err);
-    let text = fs::read_to_string(newcomer.file("notes.txt")).unwrap();
+    let text = fs::read_to_string(user.file("notes.txt")).unwrap();
     assert_eq!(text, "line 1\nline 2, changed\nline 3\n");
     assert!(
         allowed.err.contains("-line 2\n+line 2, changed"),
@@ -91,11 +91,11 @@ fn what_would_be_asked_is_refused_where_nobody_can_answer() {
 
 #[test]
 fn a_turn_with_two_calls_is_told_as_json() {
-    let newcomer = Newcomer::new();
-    fs::write(newcomer.file("one.md"), "1\n").unwrap();
-    fs::write(newcomer.file("two.md"), "2\n").unwrap();
+    let user = TestUser::new();
+    fs::write(user.file("one.md"), "1\n").unwrap();
+    fs::write(user.file("two.md"), "2\n").unwrap();
 
-    let ran = newcomer.ikigai(&["run", "--json", "read one.md and two.md"]);
+    let ran = user.ikigai(&["run", "--json", "read one.md and two.md"]);
 
     let rows: Vec<Value> = ran
         .out
@@ -114,8 +114,8 @@ fn a_turn_with_two_calls_is_told_as_json() {
 
 #[test]
 fn an_interrupt_ends_everything_that_a_command_started() {
-    let newcomer = Newcomer::new();
-    let child = running(&newcomer, "sleep 300 & sleep 300");
+    let user = TestUser::new();
+    let child = running(&user, "sleep 300 & sleep 300");
 
     rustix::process::kill_process(
         rustix::process::Pid::from_child(&child),
@@ -125,8 +125,8 @@ fn an_interrupt_ends_everything_that_a_command_started() {
     let ended = said(child.wait_with_output().unwrap());
 
     assert_eq!(ended.code, Some(130));
-    assert!(!lives(&newcomer));
-    let log = newcomer.ikigai(&["log"]).out;
+    assert!(!lives(&user));
+    let log = user.ikigai(&["log"]).out;
     assert!(log.contains("✗ bash: stopped"), "{log}");
     assert!(log.contains("✗ interrupted by you"), "{log}");
 }
@@ -134,18 +134,18 @@ fn an_interrupt_ends_everything_that_a_command_started() {
 /// E16a, E16b: a command that outlived its program is ended and settled as unknown.
 #[test]
 fn a_command_that_outlived_its_program_is_ended_and_told() {
-    let newcomer = Newcomer::new();
-    let mut child = running(&newcomer, "sleep 300");
+    let user = TestUser::new();
+    let mut child = running(&user, "sleep 300");
     child.kill().unwrap();
     child.wait().unwrap();
-    let outlived = lives(&newcomer);
+    let outlived = lives(&user);
 
-    let before = newcomer.ikigai(&["agents"]);
-    let resumed = newcomer.ikigai(&["run", "--resume"]);
-    let after = newcomer.ikigai(&["agents"]);
+    let before = user.ikigai(&["agents"]);
+    let resumed = user.ikigai(&["run", "--resume"]);
+    let after = user.ikigai(&["agents"]);
 
     assert!(outlived, "or else there was nothing to end");
-    assert!(!lives(&newcomer));
+    assert!(!lives(&user));
     assert!(before.out.contains("⏸ stopped"), "{}", before.out);
     assert!(after.out.contains("· idle"), "{}", after.out);
     assert_eq!(resumed.code, Some(0), "{}", resumed.err);
@@ -155,21 +155,21 @@ fn a_command_that_outlived_its_program_is_ended_and_told() {
 
 #[test]
 fn children_work_beside_their_parent() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
     for (directory, files) in [("docs", 1), ("src", 2)] {
-        fs::create_dir(newcomer.file(directory)).unwrap();
+        fs::create_dir(user.file(directory)).unwrap();
         for number in 0..files {
             let name = format!("{directory}/{number}.txt");
-            fs::write(newcomer.file(&name), "").unwrap();
+            fs::write(user.file(&name), "").unwrap();
         }
     }
     let ask = "fork two helpers, let each count the files of one directory, wait for both and tell me the sum";
 
-    let ran = newcomer.ikigai(&["run", ask]);
-    let listed = newcomer.ikigai(&["agents"]);
-    let merged = newcomer.ikigai(&["run", "/merge helper-2"]);
-    let killed = newcomer.ikigai(&["run", "/kill helper-1"]);
-    let again = newcomer.ikigai(&["run", "/kill helper-1"]);
+    let ran = user.ikigai(&["run", ask]);
+    let listed = user.ikigai(&["agents"]);
+    let merged = user.ikigai(&["run", "/merge helper-2"]);
+    let killed = user.ikigai(&["run", "/kill helper-1"]);
+    let again = user.ikigai(&["run", "/kill helper-1"]);
 
     assert!(
         ran.out.contains("1 + 2 = 3 files."),
@@ -185,23 +185,23 @@ fn children_work_beside_their_parent() {
 
 #[test]
 fn tools_are_listed_and_a_broken_one_is_told() {
-    let newcomer = Newcomer::new();
-    let directory = newcomer.home().join(".config/ikigai/tools");
+    let user = TestUser::new();
+    let directory = user.home().join(".config/ikigai/tools");
     fs::create_dir_all(&directory).unwrap();
     fs::write(directory.join("broken-tool"), "no program").unwrap();
 
-    let listed = newcomer.ikigai(&["tools"]);
+    let listed = user.ikigai(&["tools"]);
 
     assert!(listed.out.contains("\nfile_read "), "{}", listed.out);
     assert!(listed.err.contains("broken-tool"), "{}", listed.err);
 }
 
 /// Runs a turn on a real terminal and answers its questions in order.
-fn on_a_terminal(newcomer: &Newcomer, prompt: &str, answers: &[&str]) -> String {
+fn on_a_terminal(user: &TestUser, prompt: &str, answers: &[&str]) -> String {
     let program = env!("CARGO_BIN_EXE_ikigai");
     let mut command = Command::new("script");
     command.args(["-qec", &format!("{program} run '{prompt}'"), "/dev/null"]);
-    let mut child = newcomer
+    let mut child = user
         .at_home(&mut command)
         .env("PATH", "/usr/local/bin:/usr/bin:/bin")
         .env("TERM", "dumb")
@@ -235,13 +235,13 @@ fn on_a_terminal(newcomer: &Newcomer, prompt: &str, answers: &[&str]) -> String 
 
 #[test]
 fn a_question_is_asked_on_the_terminal_and_answered_there() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
     let create = "create notes.txt with three lines, then change the second";
 
-    let refused = on_a_terminal(&newcomer, create, &["r not here\n", "n\n"]);
-    let written = newcomer.file("notes.txt").exists();
-    let allowed = on_a_terminal(&newcomer, create, &["y\n", "a\n"]);
-    let again = on_a_terminal(&newcomer, create, &["y\n"]);
+    let refused = on_a_terminal(&user, create, &["r not here\n", "n\n"]);
+    let written = user.file("notes.txt").exists();
+    let allowed = on_a_terminal(&user, create, &["y\n", "a\n"]);
+    let again = on_a_terminal(&user, create, &["y\n"]);
 
     assert!(refused.contains("The user said no: not here"), "{refused}");
     assert!(!written);
@@ -253,42 +253,42 @@ fn a_question_is_asked_on_the_terminal_and_answered_there() {
         allowed.contains("+line 3"),
         "the whole diff is shown: {allowed}"
     );
-    let text = fs::read_to_string(newcomer.file("notes.txt")).unwrap();
+    let text = fs::read_to_string(user.file("notes.txt")).unwrap();
     assert_eq!(text, "line 1\nline 2, changed\nline 3\n");
     assert_eq!(
         again.matches("file_edit asks").count(),
         0,
         "always: {again}"
     );
-    let log = newcomer.ikigai(&["log", "--all", "--json"]).out;
+    let log = user.ikigai(&["log", "--all", "--json"]).out;
     assert!(log.contains("\"args\":\"always\""), "{log}");
 }
 
 /// Starts a turn on a real terminal and presses Ctrl-C when it asks.
 #[test]
 fn ctrl_c_at_a_question_ends_the_turn() {
-    let newcomer = Newcomer::new();
+    let user = TestUser::new();
 
-    let seen = on_a_terminal(&newcomer, "run touch x", &["\u{3}"]);
+    let seen = on_a_terminal(&user, "run touch x", &["\u{3}"]);
 
     assert!(
         seen.contains("Interrupted; the answer so far is saved"),
         "{seen}"
     );
-    assert!(!newcomer.file("x").exists());
-    let log = newcomer.ikigai(&["log"]).out;
+    assert!(!user.file("x").exists());
+    let log = user.ikigai(&["log"]).out;
     assert!(log.contains("not run: the user stopped the turn"), "{log}");
 }
 
 /// E23: `run --fresh` works in a fresh child; the root's conversation is not affected.
 #[test]
 fn run_fresh_works_in_a_child_of_the_root() {
-    let newcomer = Newcomer::new();
-    newcomer.ikigai(&["run", "hello"]);
+    let user = TestUser::new();
+    user.ikigai(&["run", "hello"]);
 
-    let fresh = newcomer.ikigai(&["run", "--fresh", "what did I say"]);
-    let root = newcomer.ikigai(&["run", "what did I say"]);
-    let agents = newcomer.ikigai(&["agents", "--json"]);
+    let fresh = user.ikigai(&["run", "--fresh", "what did I say"]);
+    let root = user.ikigai(&["run", "what did I say"]);
+    let agents = user.ikigai(&["agents", "--json"]);
 
     assert!(fresh.out.contains("your first message"), "{}", fresh.out);
     assert!(root.out.contains("1. hello"), "{}", root.out);
@@ -305,22 +305,22 @@ fn run_fresh_works_in_a_child_of_the_root() {
 /// E19b: `/merge` is one `user` row with `merge` and starts no request; `/undo` takes it back.
 #[test]
 fn merge_is_one_user_row_without_request() {
-    let newcomer = Newcomer::new();
-    newcomer.ikigai(&["run", "hello"]);
-    newcomer.ikigai(&["run", "/fork --name docs count to 3"]);
-    let rows = |newcomer: &Newcomer| -> Vec<Value> {
-        let log = newcomer.ikigai(&["log", "--all", "--json"]).out;
+    let user = TestUser::new();
+    user.ikigai(&["run", "hello"]);
+    user.ikigai(&["run", "/fork --name docs count to 3"]);
+    let rows = |user: &TestUser| -> Vec<Value> {
+        let log = user.ikigai(&["log", "--all", "--json"]).out;
         log.lines()
             .map(|line| serde_json::from_str(line).unwrap())
             .collect()
     };
-    let before = rows(&newcomer).len();
+    let before = rows(&user).len();
 
-    newcomer.ikigai(&["run", "/merge docs"]);
-    let merged = rows(&newcomer);
-    let request = newcomer.ikigai(&["log", "--request"]).out;
-    newcomer.ikigai(&["run", "/undo"]);
-    let undone = newcomer.ikigai(&["log", "--request"]).out;
+    user.ikigai(&["run", "/merge docs"]);
+    let merged = rows(&user);
+    let request = user.ikigai(&["log", "--request"]).out;
+    user.ikigai(&["run", "/undo"]);
+    let undone = user.ikigai(&["log", "--request"]).out;
 
     let kinds: Vec<_> = merged[before..]
         .iter()
@@ -336,12 +336,12 @@ fn merge_is_one_user_row_without_request() {
 #[test]
 fn a_command_plants_nothing_that_runs_later_and_says_so() {
     for without_namespaces in [false, true] {
-        let newcomer = Newcomer::new();
+        let user = TestUser::new();
         let plant = "run `git init -q . && git config core.fsmonitor 'touch ran' && \
                      git config user.name me && mkdir -p .git/hooks .vscode && \
                      cp /bin/true .git/hooks/pre-commit && echo {} >.vscode/tasks.json`";
-        let mut command = newcomer.command(&["run", "--approve", "all", plant]);
-        command.env("TMPDIR", newcomer.home());
+        let mut command = user.command(&["run", "--approve", "all", plant]);
+        command.env("TMPDIR", user.home());
         if without_namespaces {
             command.env("IKIGAI_TEST_NO_USERNS", "1");
         }
@@ -349,25 +349,25 @@ fn a_command_plants_nothing_that_runs_later_and_says_so() {
         let ran = said(command.output().unwrap());
 
         assert_eq!(ran.code, Some(0), "{}", ran.err);
-        let stored = newcomer.ikigai(&["log", "--json"]).out;
+        let stored = user.ikigai(&["log", "--json"]).out;
         assert!(
             stored.contains("protected paths were changed and restored"),
             "{stored}"
         );
-        let config = fs::read_to_string(newcomer.file(".git/config")).unwrap();
+        let config = fs::read_to_string(user.file(".git/config")).unwrap();
         assert!(
             config.contains("me") && !config.contains("touch"),
             "{config}"
         );
-        assert!(!newcomer.file(".git/hooks/pre-commit").exists());
-        assert!(!newcomer.file(".vscode").exists());
+        assert!(!user.file(".git/hooks/pre-commit").exists());
+        assert!(!user.file(".vscode").exists());
     }
 }
 
 #[test]
 fn secrets_of_other_programs_are_out_of_reach_for_commands() {
-    let newcomer = Newcomer::new();
-    let home = newcomer.home().to_path_buf();
+    let user = TestUser::new();
+    let home = user.home().to_path_buf();
     for (name, content) in [
         (".docker/config.json", "secret-docker"),
         (".bash_history", "secret-history"),
@@ -385,7 +385,7 @@ fn secrets_of_other_programs_are_out_of_reach_for_commands() {
     let read = "run `cat $HOME/.docker/config.json $HOME/.bash_history $HOME/elsewhere/kube \
                 $HOME/.config/ikigai/config.toml $HOME/.local/state/ikigai/log; \
                 git config user.name; env | grep value-of`";
-    let mut command = newcomer.command(&["run", "--approve", "all", read]);
+    let mut command = user.command(&["run", "--approve", "all", read]);
     command
         .env("KUBECONFIG", home.join("elsewhere/kube"))
         .env("SOME_PASS", "value-of-pass")
@@ -396,7 +396,7 @@ fn secrets_of_other_programs_are_out_of_reach_for_commands() {
     let ran = said(command.output().unwrap());
 
     assert_eq!(ran.code, Some(0), "{}", ran.err);
-    let stored = newcomer.ikigai(&["log", "--json"]).out;
+    let stored = user.ikigai(&["log", "--json"]).out;
     assert!(
         stored.contains("readable") && stored.contains("value-of-setting"),
         "{stored}"
@@ -410,8 +410,8 @@ fn secrets_of_other_programs_are_out_of_reach_for_commands() {
 #[test]
 fn a_command_in_the_home_directory_reaches_neither_our_files_nor_what_runs_later() {
     for without_namespaces in [false, true] {
-        let newcomer = Newcomer::new();
-        let home = newcomer.home();
+        let user = TestUser::new();
+        let home = user.home();
         for (name, content) in [
             (".config/ikigai/config.toml", "# ours\n"),
             (".config/ikigai/tools/x-tool", "ours"),
@@ -429,7 +429,7 @@ fn a_command_in_the_home_directory_reaches_neither_our_files_nor_what_runs_later
                       mv .config away; mv .ssh away; cat .config/ikigai/config.toml .ssh/config; \
                       git config --global alias.x '!evil'; git config --global user.email e; \
                       echo new >notes; echo new >.config/other/settings`";
-        let mut command = newcomer.command(&["run", "--approve", "all", attack]);
+        let mut command = user.command(&["run", "--approve", "all", attack]);
         command
             .current_dir(home)
             .env("TMPDIR", home.join("project"));
@@ -448,7 +448,7 @@ fn a_command_in_the_home_directory_reaches_neither_our_files_nor_what_runs_later
         assert_eq!(read("notes"), "new\n");
         assert_eq!(read(".config/other/settings"), "new\n");
         assert!(!read(".gitconfig").contains("evil"));
-        let stored = newcomer.ikigai(&["log", "--json"]).out;
+        let stored = user.ikigai(&["log", "--json"]).out;
         assert!(!stored.contains("# ours"), "{stored}");
     }
 }

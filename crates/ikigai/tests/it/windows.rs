@@ -5,7 +5,7 @@ use std::fs;
 use ikigai_testkit::mock::{Mock, MockAnswer};
 use serde_json::json;
 
-use crate::support::{Newcomer, PROGRAM};
+use crate::support::{PROGRAM, TestUser};
 
 /// Tokens of the window that the server states.
 const WINDOW: usize = 24_576;
@@ -13,14 +13,14 @@ const WINDOW: usize = 24_576;
 /// Tokens that are kept for an answer of unknown length.
 const RESERVE: usize = 4_096;
 
-fn configured(mock: &Mock) -> Newcomer {
-    let newcomer = Newcomer::new();
-    let directory = newcomer.home().join(".config/ikigai");
+fn configured(mock: &Mock) -> TestUser {
+    let user = TestUser::new();
+    let directory = user.home().join(".config/ikigai");
     fs::create_dir_all(&directory).unwrap();
     let url = mock.url();
     let config = format!("model = \"mine:local\"\n[providers.mine]\nbase_url = \"{url}\"\n");
     fs::write(directory.join("config.toml"), config).unwrap();
-    newcomer
+    user
 }
 
 fn says(text: &str) -> MockAnswer {
@@ -39,13 +39,13 @@ fn states(mock: &Mock, tokens: usize) {
 fn requests_stay_within_the_window_that_the_server_states() {
     let mock = Mock::start();
     states(&mock, WINDOW);
-    let newcomer = configured(&mock);
+    let user = configured(&mock);
     // Summaries and answers alike.
     mock.expect((0..40).map(|_| says(&format!("Goal: words. {}", "word ".repeat(200)))));
 
     for turn in 0..6 {
         let prompt = format!("question {turn} {}", "more words ".repeat(1_500));
-        let said = newcomer.ikigai(&["run", &prompt]);
+        let said = user.ikigai(&["run", &prompt]);
         assert_eq!(said.code, Some(0), "{}", said.err);
     }
 
@@ -66,7 +66,7 @@ fn requests_stay_within_the_window_that_the_server_states() {
         ["GET /v1/models"; 6],
         "once a process"
     );
-    let context = newcomer.ikigai(&["run", "/context"]).out;
+    let context = user.ikigai(&["run", "/context"]).out;
     assert!(context.contains("% of 20k"), "{context}");
     let window = context.lines().find(|line| line.starts_with("window"));
     let window = window.unwrap_or_else(|| panic!("{context}"));
@@ -76,7 +76,7 @@ fn requests_stay_within_the_window_that_the_server_states() {
 #[test]
 fn a_refusal_corrects_an_assumed_window_and_the_screen_names_the_source() {
     let mock = Mock::start();
-    let newcomer = configured(&mock);
+    let user = configured(&mock);
     let refusal = "request (99999 tokens) exceeds the available context size (16384 tokens), try \
                    increasing it";
     let refused = MockAnswer {
@@ -86,7 +86,7 @@ fn a_refusal_corrects_an_assumed_window_and_the_screen_names_the_source() {
     mock.expect([says("an answer"), refused]);
     // Summaries, and the answer after them.
     mock.expect((0..8).map(|_| says("Goal: words.")));
-    let mut pty = newcomer.in_terminal(PROGRAM, &[], 120, 30);
+    let mut pty = user.in_terminal(PROGRAM, &[], 120, 30);
     pty.wait_for_text("❯");
     let paste = |word: &str| format!("\x1b[200~{}\x1b[201~\r", word.repeat(3_000));
 

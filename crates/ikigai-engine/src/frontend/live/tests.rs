@@ -60,7 +60,7 @@ fn a_restart_discards_the_streamed_answer() {
 
     assert_eq!(change, LiveChange::Restarted);
     assert_eq!(live.text, "");
-    assert_eq!(live.turn.map(|turn| turn.phase), Some(Phase::Asked));
+    assert_eq!(live.turn.map(|turn| turn.phase), Some(Phase::Requested));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use ikigai_store::Status;
 use serde_json::json;
 
 use super::support::{calls, fork, see_out, typed, work};
-use crate::fakes::{Deed, call};
+use crate::fakes::{FakeCall, call};
 use crate::support::World;
 
 /// D10a: a fork by the model must state its context, or it creates no agent. A fork by the user
@@ -79,7 +79,7 @@ async fn a_child_learns_who_it_is_by_the_call_that_made_it() {
         let arguments = json!({ "name": name, "prompt": "begin", "context": "inherit" });
         call("fork", &arguments)
     };
-    let look = Deed::new("look", "at it").block();
+    let look = FakeCall::new("look", "at it").block();
     world
         .provider
         .will_to("go", calls([look, inheriting("one"), inheriting("two")]));
@@ -191,17 +191,17 @@ async fn calls_and_results_are_rows_of_the_agent_that_made_them() {
         .will_to("go", calls([fork("one", "look at it")]));
     world
         .provider
-        .will_to("go", calls([Deed::new("look", "mine").block()]));
+        .will_to("go", calls([FakeCall::new("look", "mine").block()]));
     world.provider.will_say_to("go", "done");
     world.provider.will_say_to("go", "thank you");
     world
         .provider
-        .will_to("look", calls([Deed::new("look", "theirs").block()]));
+        .will_to("look", calls([FakeCall::new("look", "theirs").block()]));
     world.provider.will_say_to("look", "seen");
 
     work(&mut worker, "go").await;
 
-    let labels = |results: Vec<crate::support::Given>| -> Vec<_> {
+    let labels = |results: Vec<crate::support::CallInputs>| -> Vec<_> {
         results.into_iter().map(|result| result.output).collect()
     };
     let child = world.id_of("one").await;

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::support::{after, calls, fork, kill, send, typed, wait, work, work_and_say};
-use crate::fakes::{Deed, Moment};
+use crate::fakes::{FakeCall, Moment};
 use crate::support::World;
 
 /// Returns target, killed agents and origin of each kill in an agent's log.
@@ -143,7 +143,7 @@ async fn roots_and_ancestors_are_not_killed() {
 /// bounces, and waits for them end at once.
 #[tokio::test(start_paused = true)]
 async fn a_kill_stops_a_whole_family_at_once() {
-    let (world, diary) = World::with_fakes();
+    let (world, call_log) = World::with_fakes();
     let mut worker = world.root().await;
     let root = worker.agent().state.agent();
     world.provider.will_to(
@@ -156,7 +156,7 @@ async fn a_kill_stops_a_whole_family_at_once() {
         .will_to("go", calls([send("one", "too late")]));
     world.provider.will_say_to("go", "so it is");
     world.provider.will_say_to("go", "thank you");
-    let long = Deed::new("look", "long").taking(Duration::from_hours(1));
+    let long = FakeCall::new("look", "long").taking(Duration::from_hours(1));
     world
         .provider
         .will_to("begin", calls([fork("two", "deeper"), long.block()]));
@@ -182,7 +182,7 @@ async fn a_kill_stops_a_whole_family_at_once() {
     );
     let (one, two) = (world.id_of("one").await, world.id_of("two").await);
     assert_eq!(
-        diary.moments(),
+        call_log.moments(),
         [
             Moment::Began("long".to_owned()),
             Moment::Stopped("long".to_owned())
@@ -304,7 +304,7 @@ async fn an_answer_is_not_lost_when_much_is_said_before_it() {
     let say = || {
         world
             .engine
-            .tell(low, UserRequest::Stop(Stop::Interrupt(Cause::User)))
+            .send_request(low, UserRequest::Stop(Stop::Interrupt(Cause::User)))
     };
     let said = std::iter::repeat_with(say)
         .take_while(|heard| *heard)
@@ -314,7 +314,10 @@ async fn an_answer_is_not_lost_when_much_is_said_before_it() {
         answer: Answer::Once,
         by: AnsweredBy::User,
     };
-    assert!(!world.engine.tell(low, answer.clone()), "there is no room");
+    assert!(
+        !world.engine.send_request(low, answer.clone()),
+        "there is no room"
+    );
 
     let engine = world.engine.clone();
     let told = tokio::task::spawn_blocking(move || engine.tell_waiting(low, answer));

@@ -235,11 +235,11 @@ async fn the_holder_of_an_idle_agent_starts_its_turn() {
     world.engine.post(root, "old").await.unwrap();
     let other = world.beside();
     other.provider.will_say("heard");
-    let mut stirs = other.engine.stirs();
-    other.engine.attend(&world.latest().await).await.unwrap();
+    let mut activity = other.engine.subscribe();
+    other.engine.activate(&world.latest().await).await.unwrap();
     let heard = async {
         loop {
-            stirs.changed().await.unwrap();
+            activity.changed().await.unwrap();
             if world.texts(root, "assistant").await == ["heard"] {
                 return;
             }

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use ikigai_core::data::{AnsweredBy, ForkContext, Verdict};
 use ikigai_core::settings::{Approve, Rule};
 use ikigai_core::{AgentId, Settings};
-use ikigai_engine::{Answer, ForkWish, Safety, Tools, UiEvent, UserRequest, Worker};
+use ikigai_engine::{Answer, ForkRequest, Safety, Tools, UiEvent, UserRequest, Worker};
 use ikigai_providers::AnswerBlock;
 use ikigai_store::Status;
 use ikigai_testkit::docs::table_of;
 use serde_json::json;
 
 use super::support::{calls, fork, kill, send, wait};
-use crate::fakes::{Diary, call};
-use crate::support::{TestJob, World, attended, dies_after, say};
+use crate::fakes::{CallLog, call};
+use crate::support::{TestJob, World, active_agents, dies_after, say};
 
 /// Columns of the table.
 const MODES: [Approve; 4] = [Approve::Read, Approve::Ask, Approve::Edits, Approve::All];
@@ -38,7 +38,7 @@ async fn make(
 ) -> (bool, Verdict, String) {
     world.provider.will(calls([block]));
     world.provider.will_say("done");
-    let (outcome, told) = attended(worker, TestJob::Say("go"), answering(answer)).await;
+    let (outcome, told) = active_agents(worker, TestJob::Say("go"), answering(answer)).await;
     outcome.unwrap();
     let is_asked = told
         .iter()
@@ -49,7 +49,7 @@ async fn make(
 }
 
 async fn child_of(world: &World, parent: AgentId, name: &str) -> AgentId {
-    let wish = ForkWish {
+    let wish = ForkRequest {
         name: Some(name.to_owned()),
         prompt: None,
         context: ForkContext::Fresh,
@@ -156,7 +156,7 @@ async fn a_refusal_of_the_configuration_counts_for_agent_tools() {
         ("*", Some("*"), fork("scout", "look around"), true),
     ];
     for (tool, pattern, block, is_refused) in refusals {
-        let tools: Arc<dyn Tools> = Arc::new(Diary::default().tools());
+        let tools: Arc<dyn Tools> = Arc::new(CallLog::default().tools());
         let refuse = Rule {
             tool: Some(tool.to_owned()),
             pattern: pattern.map(str::to_owned),
@@ -225,7 +225,7 @@ async fn a_question_about_another_family_survives_a_restart() {
     let mut worker = world.reopened().await;
     world.provider.will_say("done");
     let once = answering(Answer::Once);
-    let (outcome, told) = attended(&mut worker, TestJob::Resume, once).await;
+    let (outcome, told) = active_agents(&mut worker, TestJob::Resume, once).await;
 
     outcome.unwrap();
     let is_question = |update: &&UiEvent| matches!(update, UiEvent::Question(_));

@@ -8,7 +8,7 @@ use ikigai_engine::{Answer, Question, UiEvent, UserRequest};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::support::typed;
-use crate::fakes::{Deed, calling};
+use crate::fakes::{FakeCall, calling};
 use crate::support::World;
 
 /// Timeout for each event.
@@ -28,7 +28,7 @@ async fn answer_rows(world: &World, name: &str) -> usize {
 
 #[tokio::test]
 async fn always_settles_identical_questions_of_siblings() {
-    let (world, diary) = World::with_fakes();
+    let (world, call_log) = World::with_fakes();
     let (sender, mut told) = tokio::sync::mpsc::unbounded_channel();
     let observer = move |_, _: &str, update: &UiEvent| drop(sender.send(update.clone()));
     world.engine.observe(Arc::new(observer), true);
@@ -39,8 +39,8 @@ async fn always_settles_identical_questions_of_siblings() {
         ("gamma", "test that"),
     ];
     for (name, label) in children {
-        let deed = Deed::new("act", label);
-        world.provider.will_to(name, calling(&[deed]));
+        let fake = FakeCall::new("act", label);
+        world.provider.will_to(name, calling(&[fake]));
         world.provider.will_say_to(name, "done");
         typed(&mut root, &format!("/fork --fresh --name {name} {name}")).await;
     }
@@ -58,7 +58,7 @@ async fn always_settles_identical_questions_of_siblings() {
         answer: Answer::Always(alpha.pattern.clone()),
         by: AnsweredBy::User,
     };
-    assert!(world.engine.tell(alpha.call.agent, answer));
+    assert!(world.engine.send_request(alpha.call.agent, answer));
     let mut notices = Vec::new();
     let mut ended = 0;
     while ended < 2 {
@@ -70,7 +70,7 @@ async fn always_settles_identical_questions_of_siblings() {
     }
 
     assert_eq!(notices, ["also answered 1 identical question: beta"]);
-    assert_eq!(diary.began(), ["test it", "test it"]);
+    assert_eq!(call_log.began(), ["test it", "test it"]);
     let rows = [
         answer_rows(&world, "alpha").await,
         answer_rows(&world, "beta").await,

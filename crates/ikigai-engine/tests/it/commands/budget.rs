@@ -10,7 +10,7 @@ use ikigai_testkit::Step;
 use tokio::sync::Notify;
 
 use super::support::{line, printed, survives};
-use crate::support::{TestJob, World, attended, say};
+use crate::support::{TestJob, World, active_agents, say};
 
 async fn child_of(world: &World, worker: &mut Worker, name: &str) -> Worker {
     printed(worker, &format!("/fork --fresh --name {name}")).await;
@@ -36,7 +36,7 @@ async fn requests_of_two_processes_share_a_budget() {
     world.provider.will_say_to("far", "never");
     let runs = Notify::new();
 
-    let first = attended(&mut near, TestJob::Say("near"), |event| {
+    let first = active_agents(&mut near, TestJob::Say("near"), |event| {
         if matches!(event, UiEvent::Text(_)) {
             runs.notify_one();
         }
@@ -44,7 +44,7 @@ async fn requests_of_two_processes_share_a_budget() {
     });
     let second = async {
         runs.notified().await;
-        attended(&mut far, TestJob::Say("far"), |event| {
+        active_agents(&mut far, TestJob::Say("far"), |event| {
             let waits = matches!(event, UiEvent::Notice(text) if text.contains("may use up"));
             if waits {
                 assert_eq!(world.provider.requests().len(), 1);
@@ -80,7 +80,7 @@ async fn a_failed_request_keeps_nothing_reserved() {
     assert!(matches!(outcome, Outcome::Failed(_)), "{outcome:?}");
 
     world.provider.will_say("yes");
-    let (outcome, events) = attended(&mut root, TestJob::Say("go"), |_| Vec::new()).await;
+    let (outcome, events) = active_agents(&mut root, TestJob::Say("go"), |_| Vec::new()).await;
 
     assert_eq!(outcome.unwrap(), Outcome::Completed);
     let waited =

@@ -5,7 +5,7 @@ use ikigai_engine::{InboxEntry, InboxKind, Outcome, read_inbox};
 use ikigai_testkit::Step;
 
 use super::support::printed;
-use crate::fakes::{Deed, calling};
+use crate::fakes::{FakeCall, calling};
 use crate::support::{TestJob, World, dies_after, front_end, interrupt_after, say, say_until};
 
 const EMPTY: &str = "Nothing waits for you";
@@ -22,7 +22,10 @@ async fn questions_wait_in_the_inbox_of_every_process() {
     let (world, _diary) = World::with_fakes();
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
-    let calls = [Deed::new("look", "read it"), Deed::new("act", "build it")];
+    let calls = [
+        FakeCall::new("look", "read it"),
+        FakeCall::new("act", "build it"),
+    ];
     world.provider.will(calling(&calls));
     assert!(entries(&world).await.is_empty());
 

@@ -8,7 +8,7 @@ use ikigai_engine::{EngineError, Outcome, Safety, Stop, UiEvent, UserInput, User
 use ikigai_testkit::Step;
 
 use super::support::{agent_in_a_directory, line, seen, survives, texts, typed};
-use crate::fakes::{Deed, calling};
+use crate::fakes::{FakeCall, calling};
 use crate::support::{World, attended_line, interrupt, say};
 
 /// E19a: output of a `!` line reaches the model, that of `!!` does not.
@@ -76,7 +76,7 @@ async fn a_shell_line_is_stopped_by_an_interrupt_and_what_it_printed_is_kept() {
 async fn whoever_leaves_during_a_shell_line_leaves_the_turn_too() {
     let (world, _) = World::with_fakes();
     let (_place, mut worker) = agent_in_a_directory(&world).await;
-    let quick = Deed::new("change", "quick").taking(Duration::ZERO);
+    let quick = FakeCall::new("change", "quick").taking(Duration::ZERO);
     world.provider.will(calling(&[quick]));
     world.provider.will([Step::Hang]);
     let leave = UserRequest::Stop(Stop::Interrupt(Cause::Exit));
@@ -233,7 +233,9 @@ async fn a_message_that_waits_brings_its_files_or_is_handed_back() {
     let (world, _) = World::with_fakes();
     let (place, mut worker) = agent_in_a_directory(&world).await;
     fs::write(place.path().join("a.md"), "text").unwrap();
-    world.provider.will(calling(&[Deed::new("change", "slow")]));
+    world
+        .provider
+        .will(calling(&[FakeCall::new("change", "slow")]));
     world.provider.will_say("done");
 
     let (_, told) = attended_line(&mut worker, "work", |update| match update {

@@ -9,7 +9,7 @@ use ikigai_store::ReadLog as _;
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::support::agent_in_a_directory;
-use crate::fakes::{Deed, calling};
+use crate::fakes::{FakeCall, calling};
 use crate::support::{World, attended_line, say};
 
 /// Window in tokens; messages may use half of it.
@@ -88,7 +88,9 @@ async fn a_long_message_during_a_turn_is_handed_back() {
     let world = world.equipped(|engine| engine.with_window_tokens(Some(WINDOW)));
     let (_place, mut worker) = agent_in_a_directory(&world).await;
     let long = text_of(5_100);
-    world.provider.will(calling(&[Deed::new("change", "slow")]));
+    world
+        .provider
+        .will(calling(&[FakeCall::new("change", "slow")]));
     world.provider.will_say("done");
 
     let (_, told) = attended_line(&mut worker, "work", |update| match update {
@@ -143,7 +145,7 @@ async fn an_agent_without_a_front_end_hands_a_long_message_back_and_listens_on()
         let _ = sender.send(update.clone());
     };
     world.engine.observe(Arc::new(observer), true);
-    let agent = world.engine.attend_new("/src", "/src").await.unwrap();
+    let agent = world.engine.activate_new("/src", "/src").await.unwrap();
     let long = text_of(5_100);
     let submission = world.engine.submission(UserInput::Message(long.clone()));
     for request in [

@@ -11,7 +11,7 @@ use ikigai_testkit::Step;
 use ikigai_tools::{builtin, process};
 
 use super::support::{agent_in_a_directory, line, printed, seen, survives, typed};
-use crate::fakes::{Deed, call, calling};
+use crate::fakes::{FakeCall, call, calling};
 use crate::support::{World, attended_line, say};
 
 fn system_of(world: &World) -> String {
@@ -41,7 +41,9 @@ async fn pins_are_read_when_a_turn_starts() {
     fs::write(&file, "first").unwrap();
     line(&mut worker, "/pin style.md").await;
     fs::write(&file, "second").unwrap();
-    world.provider.will(calling(&[Deed::new("look", "slow")]));
+    world
+        .provider
+        .will(calling(&[FakeCall::new("look", "slow")]));
     world.provider.will_say("done");
 
     attended_line(&mut worker, "hello", |update| {

@@ -5,7 +5,7 @@ use ikigai_engine::{Listing, ListingView, Outcome, UiEvent, UserInput, UserReque
 use ikigai_testkit::Step;
 
 use super::support::{line, printed, survives, texts};
-use crate::fakes::{Deed, calling};
+use crate::fakes::{FakeCall, calling};
 use crate::support::{World, attended_line, is_stored, say};
 
 fn command(line: &str) -> Vec<UserRequest> {
@@ -26,14 +26,14 @@ async fn path_commands_interrupt_a_running_turn() {
             3,
         ),
     ] {
-        let (world, diary) = World::with_fakes();
+        let (world, call_log) = World::with_fakes();
         let mut worker = world.root().await;
         line(&mut worker, "/approve all").await;
         world.provider.will_say("one!");
         say(&mut worker, "one").await.unwrap();
         line(&mut worker, "/mark a").await;
-        let deed = Deed::new("change", "slow");
-        world.provider.will(calling(&[deed]));
+        let fake = FakeCall::new("change", "slow");
+        world.provider.will(calling(&[fake]));
         world.provider.will_summarise_as("x");
 
         let (done, _) = attended_line(&mut worker, "two", |update| match update {
@@ -51,7 +51,7 @@ async fn path_commands_interrupt_a_running_turn() {
         let mut expected = vec!["user", "tool_call", "usage", "tool_result", "interrupted"];
         expected.extend(kinds);
         assert_eq!(stored[user..], expected, "{typed}");
-        assert_eq!(diary.moments().len(), 2, "{typed}");
+        assert_eq!(call_log.moments().len(), 2, "{typed}");
         if typed != "/rewind nowhere" {
             assert_eq!(texts(&world, &worker).await.len(), left, "{typed}");
         }
@@ -75,7 +75,9 @@ async fn looking_at_a_summary_leaves_the_turn_alone() {
     let view = ListingView::Overlay;
     let listed = UserRequest::List(Listing { command, view });
     for request in [UserRequest::parse("/compact --show"), listed] {
-        world.provider.will(calling(&[Deed::new("change", "slow")]));
+        world
+            .provider
+            .will(calling(&[FakeCall::new("change", "slow")]));
         world.provider.will_say("done");
 
         let (done, told) = attended_line(&mut worker, "two", |update| match update {
@@ -124,7 +126,9 @@ async fn setting_applies_from_next_request() {
     let (world, _) = World::with_fakes();
     let mut worker = world.root().await;
     line(&mut worker, "/approve all").await;
-    world.provider.will(calling(&[Deed::new("change", "slow")]));
+    world
+        .provider
+        .will(calling(&[FakeCall::new("change", "slow")]));
     world.provider.will_say("done");
 
     let (done, told) = attended_line(&mut worker, "work", |update| match update {
@@ -154,7 +158,9 @@ async fn setting_applies_from_next_request() {
 async fn a_message_and_a_shell_line_wait_for_the_break() {
     let (world, _) = World::with_fakes();
     let (_place, mut worker) = super::support::agent_in_a_directory(&world).await;
-    world.provider.will(calling(&[Deed::new("change", "slow")]));
+    world
+        .provider
+        .will(calling(&[FakeCall::new("change", "slow")]));
     world.provider.will_say("done");
 
     let (done, _) = attended_line(&mut worker, "work", |update| match update {

@@ -14,7 +14,7 @@ use ikigai_core::{
     AgentId, Block, Direction, Epoch, Event, Micros, PageQuery, Request, Row, Seq, Settings, Span,
 };
 use ikigai_engine::{
-    CrashPoint, Engine, EngineError, Environment, ForkWish, FrontEnd, GrantKey, Outcome, Safety,
+    CrashPoint, Engine, EngineError, Environment, ForkRequest, FrontEnd, GrantKey, Outcome, Safety,
     System, USER_REQUESTS, UiEvent, Worker,
 };
 use ikigai_store::{
@@ -47,7 +47,7 @@ pub(crate) enum AgentJob {
 
 impl AgentJob {
     /// Returns the job of this name.
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         let all = [Self::Say, Self::Open, Self::Resume, Self::Retry];
         all.into_iter().find(|one| format!("{one:?}") == name)
     }
@@ -292,7 +292,7 @@ impl World {
 
     /// Creates the other agent.
     async fn make_other(&self, root: AgentId) {
-        let wish = ForkWish {
+        let wish = ForkRequest {
             name: Some(OTHER.to_owned()),
             prompt: None,
             context: ForkContext::Fresh,
@@ -386,8 +386,8 @@ pub(crate) async fn go(
 fn plays_a_life() {
     let Some(part) = part() else { return };
     let directory = PathBuf::from(&part[0]);
-    let scenario = Scenario::named(&part[1]).unwrap();
-    let job = AgentJob::named(&part[2]).unwrap();
+    let scenario = Scenario::from_name(&part[1]).unwrap();
+    let job = AgentJob::from_name(&part[2]).unwrap();
     let point = part[3]
         .parse::<usize>()
         .ok()

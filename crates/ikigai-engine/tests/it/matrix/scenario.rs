@@ -115,7 +115,7 @@ impl Scenario {
     }
 
     /// Returns the scenario of this name.
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.name() == name)
     }
 

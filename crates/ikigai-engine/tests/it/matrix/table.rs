@@ -105,7 +105,7 @@ fn case(line: &str) -> Case {
     let of_word = |one: &Then| format!("{one:?}") == then;
     let thens = [Then::Nothing, Then::Resumes, Then::Happens];
     Case {
-        scenario: Scenario::named(scenario).unwrap(),
+        scenario: Scenario::from_name(scenario).unwrap(),
         lives: lives.split(", ").map(life).collect(),
         found: spelled_out(found),
         settled: spelled_out(settled),
@@ -117,7 +117,7 @@ fn case(line: &str) -> Case {
 fn life(text: &str) -> Life {
     let (job, point) = text.split_once(' ').unwrap();
     let point = point.parse().unwrap();
-    Life::until(AgentJob::named(job).unwrap(), point)
+    Life::until(AgentJob::from_name(job).unwrap(), point)
 }
 
 fn spelled_out(rows: &str) -> String {

@@ -12,7 +12,7 @@ use ikigai_testkit::{Dice, cases, tell};
 
 use super::summariser::{is_summary_prompt, write_summary};
 use super::support::{MAX_OUTPUT, Wire, is_kind, overflow, run, say, tokens_of};
-use crate::support::{TestJob, attended, is_stored};
+use crate::support::{TestJob, active_agents, is_stored};
 
 const WINDOW: u64 = 100_000;
 
@@ -172,7 +172,7 @@ async fn play(dialect: &str, turns: usize) {
     };
     for turn in 0..turns {
         let text = format!("Question {turn}: {}", questions.text(40, 900));
-        let (outcome, _) = attended(&mut worker, TestJob::Say(&text), |update: &UiEvent| {
+        let (outcome, _) = active_agents(&mut worker, TestJob::Say(&text), |update: &UiEvent| {
             context_rows.fetch_add(usize::from(is_stored(update, "summary")), Ordering::SeqCst);
             Vec::new()
         })

@@ -8,7 +8,7 @@ use ikigai_testkit::mock::MockAnswer;
 use ikigai_testkit::{cases, tell};
 
 use super::support::{DIALECTS, MAX_OUTPUT, Sent, SentRequest, Wire, is_kind, run, say};
-use crate::support::{TestJob, attended, is_stored};
+use crate::support::{TestJob, active_agents, is_stored};
 
 const RULE: &str = "Never touch prod.db. Find out why rows are doubled.";
 const FIX: &str = "Fix: dedupe in loader.rs:88";
@@ -50,7 +50,7 @@ fn wire(dialect: &str, window: u64, groups: &[Vec<String>]) -> (Wire, Sent) {
 /// Sends the rule, and another message once `add_after` results are stored.
 async fn long_turn(worker: &mut Worker, add_after: Option<usize>) {
     let mut results = 0;
-    let (outcome, _) = attended(worker, TestJob::Say(RULE), |update: &UiEvent| {
+    let (outcome, _) = active_agents(worker, TestJob::Say(RULE), |update: &UiEvent| {
         results += usize::from(is_stored(update, "tool_result"));
         let adds = is_stored(update, "tool_result") && Some(results) == add_after;
         adds.then(|| UserRequest::Line(UserInput::Message(ADDED.to_owned())))

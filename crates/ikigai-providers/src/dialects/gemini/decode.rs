@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::errors;
 use crate::answer::{AnswerBlock, Delta, ProviderError, Response, StopReason};
 use crate::dialect::{BLOCK_BYTES, Decoder};
-use crate::dialects::refusal::{cut_off, malformed};
+use crate::dialects::refusal::{cut_off, malformed_error};
 use crate::sse::Frame;
 
 /// Decoder of one response.
@@ -34,7 +34,7 @@ impl Decoder for GeminiDecoder {
             return Ok(Vec::new());
         }
         let chunk: Value = serde_json::from_str(&frame.data)
-            .map_err(|error| malformed("GenerateContentResponse", error))?;
+            .map_err(|error| malformed_error("GenerateContentResponse", error))?;
         let mut deltas = Vec::new();
         match &chunk {
             Value::Array(chunks) => {
@@ -85,7 +85,7 @@ impl GeminiDecoder {
             && let Some(reason) = feedback.get("blockReason").and_then(Value::as_str)
         {
             let words = feedback.get("blockReasonMessage").and_then(Value::as_str);
-            return Err(errors::blocked(reason, words));
+            return Err(errors::blocked_error(reason, words));
         }
         if let Some(candidate) = chunk.pointer("/candidates/0") {
             let parts = candidate
@@ -140,7 +140,7 @@ impl GeminiDecoder {
 
     fn add_call(&mut self, call: &Value, signature: Option<&str>) -> Result<Delta, ProviderError> {
         let text = |field: &str| call.get(field).and_then(Value::as_str);
-        let name = text("name").ok_or_else(|| malformed("functionCall", "it has no name"))?;
+        let name = text("name").ok_or_else(|| malformed_error("functionCall", "it has no name"))?;
         let id = text("id").filter(|id| !id.is_empty());
         let arguments = match call.get("args") {
             None | Some(Value::Null) => "{}".to_owned(),

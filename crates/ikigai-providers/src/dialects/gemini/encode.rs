@@ -82,15 +82,18 @@ struct RepeatedCall<'a> {
 
 /// Makes one content for each message, so that indices are equal.
 fn contents_of(messages: &[Message], demands_signatures: bool) -> Vec<Value> {
-    let mut asked: Vec<RepeatedCall<'_>> = Vec::new();
+    let mut calls: Vec<RepeatedCall<'_>> = Vec::new();
     let mut contents = Vec::new();
     for message in messages {
         let (role, mut parts) = match message.role {
             Role::User => ("user", texts(message)),
-            Role::Tool => ("user", responses(message, &asked)),
+            Role::Tool => ("user", responses(message, &calls)),
             Role::Assistant => {
-                asked.clear();
-                ("model", spoken(message, demands_signatures, &mut asked))
+                calls.clear();
+                (
+                    "model",
+                    encode_turn(message, demands_signatures, &mut calls),
+                )
             }
         };
         if parts.is_empty() {
@@ -110,14 +113,14 @@ fn texts(message: &Message) -> Vec<Value> {
     texts.collect()
 }
 
-fn responses(message: &Message, asked: &[RepeatedCall<'_>]) -> Vec<Value> {
+fn responses(message: &Message, calls: &[RepeatedCall<'_>]) -> Vec<Value> {
     let responses = message.blocks.iter().filter_map(|block| match block {
         Block::ToolResult {
             tool_call_id,
             content,
             is_error,
         } => {
-            let call = asked.iter().find(|call| call.id == tool_call_id)?;
+            let call = calls.iter().find(|call| call.id == tool_call_id)?;
             let key = if *is_error { "error" } else { "output" };
             let mut response = json!({"name": call.name, "response": {key: content}});
             if call.sends_id {
@@ -130,10 +133,10 @@ fn responses(message: &Message, asked: &[RepeatedCall<'_>]) -> Vec<Value> {
     responses.collect()
 }
 
-fn spoken<'a>(
+fn encode_turn<'a>(
     message: &'a Message,
     demands_signatures: bool,
-    asked: &mut Vec<RepeatedCall<'a>>,
+    calls: &mut Vec<RepeatedCall<'a>>,
 ) -> Vec<Value> {
     let mut parts = Vec::new();
     for (index, block) in message.blocks.iter().enumerate() {
@@ -151,7 +154,7 @@ fn spoken<'a>(
                 if sends_id {
                     call["id"] = json!(id);
                 }
-                asked.push(RepeatedCall { id, name, sends_id });
+                calls.push(RepeatedCall { id, name, sends_id });
                 json!({"functionCall": call})
             }
             Block::Thinking {
@@ -165,7 +168,7 @@ fn spoken<'a>(
         };
         // The first call of every step must be signed. Steps of past turns need not be, but a dummy
         // stays once it was sent: otherwise the prefix would change with every turn.
-        let is_first_call = asked.len() == 1 && matches!(block, Block::ToolCall { .. });
+        let is_first_call = calls.len() == 1 && matches!(block, Block::ToolCall { .. });
         let dummy = (demands_signatures && is_first_call).then_some(DUMMY_SIGNATURE);
         if let Some(signature) = signature.or(dummy) {
             part["thoughtSignature"] = json!(signature);

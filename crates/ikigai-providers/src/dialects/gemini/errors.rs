@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::answer::{FailureKind, ProviderError};
 use crate::dialects::overflow;
-use crate::dialects::refusal::shortened;
+use crate::dialects::refusal::shorten;
 
 /// Returns the failure of an error inside a stream.
 pub(super) fn inside_stream(chunk: &Value) -> ProviderError {
@@ -17,7 +17,7 @@ pub(super) fn inside_stream(chunk: &Value) -> ProviderError {
 }
 
 /// Returns the failure of a blocked prompt.
-pub(super) fn blocked(reason: &str, words: Option<&str>) -> ProviderError {
+pub(super) fn blocked_error(reason: &str, words: Option<&str>) -> ProviderError {
     let words = words.map(|words| format!(": {words}")).unwrap_or_default();
     let message = format!("the provider refused the conversation ({reason}){words}");
     ProviderError::new(FailureKind::BadRequest, message)
@@ -28,18 +28,18 @@ pub(super) fn blocked(reason: &str, words: Option<&str>) -> ProviderError {
 /// Its form is `{"error":{"code":…,"message":…,"status":…,"details":[…]}}`, perhaps inside a list.
 pub(super) fn explain(body: &Value, error: &mut ProviderError) {
     let body = body.get(0).unwrap_or(body);
-    let Some(told) = body.get("error") else {
+    let Some(error_object) = body.get("error") else {
         return overflow::recognise(body, error);
     };
-    let text = |field: &str| told.get(field).and_then(Value::as_str);
+    let text = |field: &str| error_object.get(field).and_then(Value::as_str);
     let status = text("status").unwrap_or_default();
-    let message = text("message").or_else(|| told.as_str());
-    if let Some(words) = message.and_then(shortened) {
+    let message = text("message").or_else(|| error_object.as_str());
+    if let Some(words) = message.and_then(shorten) {
         error.message = words;
     } else if !status.is_empty() {
         status.clone_into(&mut error.message);
     }
-    let details = told.get("details").and_then(Value::as_array);
+    let details = error_object.get("details").and_then(Value::as_array);
     let details = details.map_or(&[][..], Vec::as_slice);
     if let Some(kind) = kind_of(status, &error.message, details) {
         error.kind = kind;
@@ -60,7 +60,7 @@ pub(super) fn explain(body: &Value, error: &mut ProviderError) {
 fn kind_of(status: &str, words: &str, details: &[Value]) -> Option<FailureKind> {
     let has_reason = |reason: &str| {
         let mut reasons = details.iter().filter_map(|detail| detail.get("reason"));
-        reasons.any(|told| told == reason)
+        reasons.any(|error_object| error_object == reason)
     };
     let kind = match status {
         "INVALID_ARGUMENT" | "FAILED_PRECONDITION"

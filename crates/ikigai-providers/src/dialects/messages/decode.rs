@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::errors;
 use crate::answer::{AnswerBlock, Delta, ProviderError, Response, StopReason};
 use crate::dialect::{BLOCK_BYTES, Decoder};
-use crate::dialects::refusal::{cut_off, malformed};
+use crate::dialects::refusal::{cut_off, malformed_error};
 use crate::sse::Frame;
 
 /// Decoder of one response.
@@ -63,7 +63,7 @@ impl Decoder for MessagesDecoder {
             Err(_) if !frame.event.is_empty() && !EVENTS.contains(&frame.event.as_str()) => {
                 return Ok(Vec::new());
             }
-            Err(error) => return Err(malformed(name_of(frame), error)),
+            Err(error) => return Err(malformed_error(name_of(frame), error)),
         };
         let kind = event.get("type").and_then(Value::as_str);
         let delta = match kind.unwrap_or(&frame.event) {
@@ -127,18 +127,18 @@ impl Decoder for MessagesDecoder {
 
 impl MessagesDecoder {
     fn start(&mut self, event: &Value) -> Result<Option<Delta>, ProviderError> {
-        let broken = |what: &str| malformed("content_block_start", what);
+        let broken = |what: &str| malformed_error("content_block_start", what);
         let block = event.get("content_block").and_then(Value::as_object);
         let block = block.ok_or_else(|| broken("there is no block"))?;
         let next = self.blocks.keys().next_back().map_or(0, |last| last + 1);
         let index = event.get("index").and_then(Value::as_u64).unwrap_or(next);
         let (open, delta) = match text_of(block, "type").unwrap_or_default() {
             "text" => {
-                let text = owned(block, "text");
+                let text = string_field(block, "text");
                 (OpenBlock::Text(text.clone()), Delta::Text(text))
             }
             "thinking" => {
-                let text = owned(block, "thinking");
+                let text = string_field(block, "thinking");
                 // The start event has an empty signature: the real one follows.
                 let signature = text_of(block, "signature").filter(|text| !text.is_empty());
                 let open = OpenBlock::Thinking {
@@ -174,7 +174,7 @@ impl MessagesDecoder {
     }
 
     fn extend(&mut self, event: &Value) -> Result<Option<Delta>, ProviderError> {
-        let broken = |what: &str| malformed("content_block_delta", what);
+        let broken = |what: &str| malformed_error("content_block_delta", what);
         let delta = event.get("delta").and_then(Value::as_object);
         let delta = delta.ok_or_else(|| broken("there is no delta"))?;
         let last = self.blocks.keys().next_back().copied();
@@ -312,7 +312,7 @@ fn text_of<'a>(object: &'a Map<String, Value>, field: &str) -> Option<&'a str> {
     object.get(field).and_then(Value::as_str)
 }
 
-fn owned(object: &Map<String, Value>, field: &str) -> String {
+fn string_field(object: &Map<String, Value>, field: &str) -> String {
     text_of(object, field).unwrap_or_default().to_owned()
 }
 

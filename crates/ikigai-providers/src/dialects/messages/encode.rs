@@ -88,7 +88,7 @@ fn turns_of(request: &Request) -> Vec<WireMessage> {
         let (role, blocks) = match message.role {
             Role::User => ("user", texts(message)),
             Role::Tool => ("user", results(message)),
-            Role::Assistant => ("assistant", spoken(message)),
+            Role::Assistant => ("assistant", encode_answer(message)),
         };
         if blocks.is_empty() {
             continue;
@@ -143,7 +143,7 @@ fn results(message: &Message) -> Vec<Value> {
     results.collect()
 }
 
-fn spoken(message: &Message) -> Vec<Value> {
+fn encode_answer(message: &Message) -> Vec<Value> {
     let mut blocks = Vec::new();
     let mut spoken = 0;
     for block in &message.blocks {
@@ -233,14 +233,14 @@ fn called_names(request: &Request) -> Vec<&str> {
 /// A turn that continues with results must have started with thinking of this model.
 fn may_think_on(turns: &[WireMessage]) -> bool {
     let is_a = |value: &Value, kind: &str| value["type"] == kind;
-    let [.., asked, last] = turns else {
+    let [.., previous, last] = turns else {
         return true;
     };
     let goes_on = last
         .blocks
         .iter()
         .any(|(_, block)| is_a(block, "tool_result"));
-    let thought = asked
+    let thought = previous
         .blocks
         .first()
         .is_some_and(|(_, block)| is_a(block, "thinking") || is_a(block, "redacted_thinking"));

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::answer::{FailureKind, ProviderError};
 use crate::dialects::overflow;
-use crate::dialects::refusal::shortened;
+use crate::dialects::refusal::shorten;
 
 /// Returns the failure of an error event inside a stream.
 pub(super) fn inside_stream(event: &Value) -> ProviderError {
@@ -16,13 +16,13 @@ pub(super) fn inside_stream(event: &Value) -> ProviderError {
 
 /// Reads message and kind from a body like `{"error":{"type":…,"message":…}}`.
 pub(super) fn explain(body: &Value, error: &mut ProviderError) {
-    let Some(told) = body.get("error") else {
+    let Some(error_object) = body.get("error") else {
         return overflow::recognise(body, error);
     };
-    let text = |field: &str| told.get(field).and_then(Value::as_str);
+    let text = |field: &str| error_object.get(field).and_then(Value::as_str);
     let kind = text("type").unwrap_or_default();
-    let message = text("message").or_else(|| told.as_str());
-    if let Some(words) = message.and_then(shortened) {
+    let message = text("message").or_else(|| error_object.as_str());
+    if let Some(words) = message.and_then(shorten) {
         error.message = words;
     } else if !kind.is_empty() {
         kind.clone_into(&mut error.message);

@@ -245,7 +245,8 @@ impl ResponsesDecoder {
 
     fn response_ends(&mut self, name: &str, body: &Value) -> Result<Vec<Delta>, ProviderError> {
         let response = body.get("response").filter(|value| value.is_object());
-        let response = response.ok_or_else(|| refusal::malformed(name, "`response` is missing"))?;
+        let response =
+            response.ok_or_else(|| refusal::malformed_error(name, "`response` is missing"))?;
         let status = response.get("status").and_then(Value::as_str);
         if name == "response.failed" || status == Some("failed") {
             return Err(refusal::in_stream(response));
@@ -415,7 +416,7 @@ fn blocks_of(mut slots: Vec<ItemSlot>) -> Vec<AnswerBlock> {
 
 fn item_of<'a>(name: &str, body: &'a Value) -> Result<&'a Value, ProviderError> {
     let item = body.get("item").filter(|item| item.is_object());
-    item.ok_or_else(|| refusal::malformed(name, "`item` is missing"))
+    item.ok_or_else(|| refusal::malformed_error(name, "`item` is missing"))
 }
 
 /// Returns a reasoning item in the form in which it is sent back.

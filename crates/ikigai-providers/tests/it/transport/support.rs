@@ -32,7 +32,7 @@ pub(crate) const HASTY: Policy = Policy {
     tries: 3,
     first_pause: Duration::from_millis(1),
     longest_pause: Duration::from_millis(2),
-    longest_asked: Duration::from_mins(1),
+    longest_delay: Duration::from_mins(1),
 };
 
 /// Frames are `text WORDS`, `think WORDS`, `call NAME`, `error WORDS`, `busy WORDS`, and `end`.

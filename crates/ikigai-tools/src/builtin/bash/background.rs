@@ -52,7 +52,7 @@ pub(super) async fn start(
     environment: ChildEnvironment,
     context: CallContext,
 ) -> Output {
-    let Some(place) = context.given.background else {
+    let Some(place) = context.inputs.background else {
         return Output::failed("background processes are not available here");
     };
     let report = |end: Option<ProcessEnd>, read_to| ProcessReport {

@@ -34,7 +34,7 @@ impl WatchedFiles {
     pub(super) fn describe_changes(&self, place: &Place) -> Option<String> {
         let changed = self.0.iter().filter(|file| file.has_changed());
         let names: Vec<String> = changed
-            .map(|file| format!("`{}`", paths::shown(place, &file.path)))
+            .map(|file| format!("`{}`", paths::display_path(place, &file.path)))
             .collect();
         let mut list = names[..names.len().min(MOST_NAMED)].join(", ");
         if names.len() > MOST_NAMED {

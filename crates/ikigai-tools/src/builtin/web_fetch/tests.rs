@@ -2,7 +2,7 @@ use ikigai_testkit::server::{Script, Server};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::{CallEnding, Confinement, Given};
+use crate::{CallEnding, CallInputs, Confinement};
 
 const HTML: &[(&str, &str)] = &[("content-type", "text/html; charset=utf-8")];
 
@@ -17,7 +17,7 @@ fn context(stop: CancellationToken) -> CallContext {
     CallContext {
         place: place(),
         stop,
-        given: Given::default(),
+        inputs: CallInputs::default(),
         progress: Arc::new(|_| {}),
         output: Arc::new(|_| {}),
         cookie: String::new(),

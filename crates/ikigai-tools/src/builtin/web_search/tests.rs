@@ -2,7 +2,7 @@ use ikigai_testkit::server::{Script, Server};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::{CallEnding, Confinement, Given};
+use crate::{CallEnding, CallInputs, Confinement};
 
 const KEY: &str = "sk-very-secret";
 
@@ -25,7 +25,7 @@ async fn searched(server: &Server, arguments: &str, stop: CancellationToken) -> 
     run(CallContext {
         place: place(),
         stop,
-        given: Given::default(),
+        inputs: CallInputs::default(),
         progress: Arc::new(|_| {}),
         output: Arc::new(|_| {}),
         cookie: String::new(),
@@ -132,14 +132,14 @@ async fn trouble_is_explained_and_never_tells_the_key() {
 async fn a_key_that_cannot_be_sent_is_not_told() {
     let server = Server::start([]);
     let tool = WebSearch::new("sk\u{1}secret".to_owned().into(), server.url("/"));
-    let wish = Wish {
+    let arguments = SearchArguments {
         query: "x".to_owned(),
         count: 1,
         allowed: Vec::new(),
         blocked: Vec::new(),
     };
 
-    let error = tool.service.ask(&wish).await.err().unwrap();
+    let error = tool.service.ask(&arguments).await.err().unwrap();
 
     assert_eq!(error, "the key holds characters that cannot be sent");
 }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::permission::pattern_for;
 use crate::permission::read_only_lines::{is_reading_line, reading_commands};
-use crate::permission::shell::{self, spelled};
+use crate::permission::shell::{self, spell_command};
 
 const READING: &[&str] = &[
     "ls",
@@ -338,7 +338,7 @@ fn words_are_what_a_program_gets() {
     let echo = vec!["echo", "a", "b c", r#"d "e" \n $"#, "f g", "", "hij", "k'l"];
     assert_eq!(texts, [echo, vec!["wc", "-l"]]);
     assert_eq!(
-        spelled(&commands[0]),
+        spell_command(&commands[0]),
         r#"echo a 'b c' 'd "e" \n $' 'f g' '' hij 'k'\''l'"#
     );
 }

@@ -14,7 +14,7 @@ async fn many_lines_in_a_short_time_are_told_seldom_and_the_last_for_sure() {
         ticker.see(|| number.to_string());
     }
     ticker.due().await;
-    ticker.tell(|| "999".to_owned());
+    ticker.report(|| "999".to_owned());
 
     assert_eq!(*all.lock().unwrap(), ["0", "999"]);
 }

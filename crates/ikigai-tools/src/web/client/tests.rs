@@ -11,7 +11,7 @@ fn url(text: &str) -> Url {
 fn only_redirections_within_the_host_are_followed() {
     let from = url("https://docs.example/a/b?c");
     let follow = |text: &str| Hop::Follow(url(text));
-    let elsewhere = |text: &str| Hop::Elsewhere(url(text));
+    let elsewhere = |text: &str| Hop::OtherHost(url(text));
     let table = [
         ("/x", follow("https://docs.example/x")),
         ("y?z#w", follow("https://docs.example/a/y?z")),

@@ -1,4 +1,4 @@
-use super::shown;
+use super::display;
 
 #[test]
 fn cells_of_a_grapheme_fit_their_row() {
@@ -23,7 +23,7 @@ fn cells_of_a_grapheme_fit_their_row() {
     ];
 
     for (grapheme, column, row, text, cells) in cases {
-        let found = shown(grapheme, column, row);
+        let found = display(grapheme, column, row);
         assert_eq!(found, (text.into(), cells), "{grapheme:?}");
     }
 }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::{EditorRows, simple, units};
 use crate::input::clip::Clip;
-use crate::input::display_text::shown;
+use crate::input::display_text::display;
 
 /// The fast path for simple letters agrees with the Unicode tables.
 #[test]
@@ -10,7 +10,7 @@ fn simple_letters_are_as_wide_as_they_are_shown() {
     for letter in '\0'..='\u{ffff}' {
         let text = letter.to_string();
         if let Some(found) = simple(&text) {
-            let columns = shown(&text, 0, 9).1;
+            let columns = display(&text, 0, 9).1;
             assert_eq!(found, (text.len(), columns), "{letter:?}");
             for second in ["a", "é", "中", "한"] {
                 let both = Clip::plain(format!("{text}{second}"));
@@ -64,7 +64,7 @@ proptest! {
                 let mut column = 0;
                 for unit in units(&clip, range) {
                     prop_assert!(unit != "\n");
-                    column += rows.shown(unit, column).1;
+                    column += rows.display(unit, column).1;
                 }
                 prop_assert!(column <= width);
             }

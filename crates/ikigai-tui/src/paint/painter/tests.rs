@@ -100,7 +100,7 @@ fn same(seen: &vt100::Cell, cell: &GridCell, style: CellStyle) -> bool {
 
 /// Operation on a grid.
 #[derive(Clone, Debug)]
-enum MouseAction {
+enum PaintAction {
     Put(u16, u16, String, Look),
     Link(u16, u16, String, u8),
     Fill(u16, Look),
@@ -144,22 +144,22 @@ fn words() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 1..4).prop_map(|pieces| pieces.concat())
 }
 
-fn deed() -> impl Strategy<Value = MouseAction> {
+fn action() -> impl Strategy<Value = PaintAction> {
     let row = 0_u16..12;
     let column = 0_u16..24;
     prop_oneof![
         12 => (row.clone(), column.clone(), words(), look())
-            .prop_map(|(row, column, text, look)| MouseAction::Put(row, column, text, look)),
+            .prop_map(|(row, column, text, look)| PaintAction::Put(row, column, text, look)),
         2 => (row.clone(), column.clone(), words(), 0_u8..3)
-            .prop_map(|(row, column, text, link)| MouseAction::Link(row, column, text, link)),
-        2 => (row.clone(), look()).prop_map(|(row, look)| MouseAction::Fill(row, look)),
+            .prop_map(|(row, column, text, link)| PaintAction::Link(row, column, text, link)),
+        2 => (row.clone(), look()).prop_map(|(row, look)| PaintAction::Fill(row, look)),
         6 => (row.clone(), row.clone(), 1_u16..4, any::<bool>())
-            .prop_map(|(from, to, by, up)| MouseAction::Scroll { from, to, by, up }),
-        3 => prop::option::of((row, column)).prop_map(MouseAction::Cursor),
-        1 => Just(MouseAction::Clear),
-        1 => (1_u16..24, 1_u16..12).prop_map(|(columns, rows)| MouseAction::Size(columns, rows)),
-        1 => (0_usize..5).prop_map(MouseAction::Theme),
-        1 => Just(MouseAction::Forget),
+            .prop_map(|(from, to, by, up)| PaintAction::Scroll { from, to, by, up }),
+        3 => prop::option::of((row, column)).prop_map(PaintAction::Cursor),
+        1 => Just(PaintAction::Clear),
+        1 => (1_u16..24, 1_u16..12).prop_map(|(columns, rows)| PaintAction::Size(columns, rows)),
+        1 => (0_usize..5).prop_map(PaintAction::Theme),
+        1 => Just(PaintAction::Forget),
     ]
 }
 
@@ -176,18 +176,18 @@ fn lines(grid: &Grid) -> Vec<Vec<(String, Look, u16)>> {
         .collect()
 }
 
-fn do_to(grid: &mut Grid, deed: &MouseAction) {
-    match deed {
-        MouseAction::Put(row, column, text, look) => {
+fn do_to(grid: &mut Grid, action: &PaintAction) {
+    match action {
+        PaintAction::Put(row, column, text, look) => {
             grid.put(*row, *column, text, *look);
         }
-        MouseAction::Link(row, column, text, link) => {
+        PaintAction::Link(row, column, text, link) => {
             let mut span = TextSpan::new(text.clone(), Tone::Link);
             span.link = Some(format!("https://example.org/{link}").into());
             grid.line(*row, *column, &TextLine::new(vec![span]));
         }
-        MouseAction::Fill(row, look) => grid.fill(*row, *look),
-        MouseAction::Scroll { from, to, by, up } => {
+        PaintAction::Fill(row, look) => grid.fill(*row, *look),
+        PaintAction::Scroll { from, to, by, up } => {
             let mut rows = lines(grid);
             let (from, to) = (usize::from(*from.min(to)), usize::from(*from.max(to)));
             let to = to.min(rows.len());
@@ -211,10 +211,10 @@ fn do_to(grid: &mut Grid, deed: &MouseAction) {
                 }
             }
         }
-        MouseAction::Cursor(cursor) => grid.cursor = *cursor,
-        MouseAction::Clear => grid.clear(),
-        MouseAction::Size(columns, rows) => grid.resize(*columns, *rows),
-        MouseAction::Theme(_) | MouseAction::Forget => {}
+        PaintAction::Cursor(cursor) => grid.cursor = *cursor,
+        PaintAction::Clear => grid.clear(),
+        PaintAction::Size(columns, rows) => grid.resize(*columns, *rows),
+        PaintAction::Theme(_) | PaintAction::Forget => {}
     }
 }
 
@@ -223,7 +223,7 @@ proptest! {
 
     #[test]
     fn the_terminal_shows_what_the_grid_says(
-        frames in prop::collection::vec(prop::collection::vec(deed(), 1..6), 1..12),
+        frames in prop::collection::vec(prop::collection::vec(action(), 1..6), 1..12),
     ) {
         let mut grid = Grid::new(20, 8);
         for row in 0..8 {
@@ -233,12 +233,12 @@ proptest! {
         let mut screen = Screen::new(20, 8);
         let mut theme = THEME;
         for deeds in frames {
-            for deed in &deeds {
-                do_to(&mut grid, deed);
-                match deed {
-                    MouseAction::Size(columns, rows) => screen.resize(*columns, *rows),
-                    MouseAction::Theme(place) => theme = Theme::NAMES[*place].1,
-                    MouseAction::Forget => {
+            for action in &deeds {
+                do_to(&mut grid, action);
+                match action {
+                    PaintAction::Size(columns, rows) => screen.resize(*columns, *rows),
+                    PaintAction::Theme(place) => theme = Theme::NAMES[*place].1,
+                    PaintAction::Forget => {
                         screen.parser.process(b"\x1b[5;5Hsomebody else\x1b[1;31;44m");
                         screen.painter.forget();
                     }

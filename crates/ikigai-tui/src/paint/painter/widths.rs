@@ -179,7 +179,7 @@ impl TerminalModel {
     }
 }
 
-fn mixed() -> impl Strategy<Value = String> {
+fn mixed_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => "[a-z ]{1,9}",
         2 => "[中文字あいう한국]{1,4}",
@@ -201,7 +201,7 @@ proptest! {
     #[test]
     fn no_cell_is_stale_whatever_a_terminal_counts(
         frames in prop::collection::vec(
-            prop::collection::vec((0_u16..5, 0_u16..20, mixed(), any::<bool>()), 1..4),
+            prop::collection::vec((0_u16..5, 0_u16..20, mixed_text(), any::<bool>()), 1..4),
             1..6,
         ),
     ) {

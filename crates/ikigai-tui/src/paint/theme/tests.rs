@@ -82,8 +82,8 @@ fn colours_for_all_do_not_tell_by_red_and_green() {
 
 #[test]
 fn themes_are_found_by_name() {
-    assert_eq!(Theme::named("light"), Some(Theme::Light));
-    assert_eq!(Theme::named("Light"), None);
+    assert_eq!(Theme::from_name("light"), Some(Theme::Light));
+    assert_eq!(Theme::from_name("Light"), None);
 }
 
 /// The 16 colours of VGA and of xterm.

@@ -199,7 +199,7 @@ fn picture(shown: &Shown) -> String {
         ("30 columns", FoldState::Folded, 30),
         ("60 columns, open", FoldState::Open, 60),
     ] {
-        let block = block(shown, fold, &manner(columns));
+        let block = block(shown, fold, &context(columns));
         let folded = block
             .folded
             .map_or_else(String::new, |rows| format!(", {rows} folded"));

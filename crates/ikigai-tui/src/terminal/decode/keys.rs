@@ -30,7 +30,7 @@ pub(super) fn application(held: &[u8], last: u8) -> Option<KeyPress> {
     let held = Parameters::read(held)?;
     // Old terminals give one number, others two as elsewhere.
     let held = held.number(1, 0).or(held.number(0, 0));
-    modified(code, held.unwrap_or(1))
+    modify(code, held.unwrap_or(1))
 }
 
 /// Returns the key of a control sequence, if it is one and not a release.
@@ -43,18 +43,18 @@ pub(super) fn sequence(held: &[u8], last: u8) -> Option<KeyPress> {
     match last {
         b'u' => {
             let text = held.number(2, 0).and_then(char::from_u32);
-            typed(held.number(0, 0)?, held.number(0, 1), text, modifiers)
+            typed_key(held.number(0, 0)?, held.number(0, 1), text, modifiers)
         }
         b'~' => match held.number(0, 0)? {
-            27 => typed(held.number(2, 0)?, None, None, modifiers),
-            number => modified(numbered(number)?, modifiers),
+            27 => typed_key(held.number(2, 0)?, None, None, modifiers),
+            number => modify(numbered_key(number)?, modifiers),
         },
-        b'Z' => modified(KeyCode::Tab, modifiers).map(|key| KeyPress { shift: true, ..key }),
+        b'Z' => modify(KeyCode::Tab, modifiers).map(|key| KeyPress { shift: true, ..key }),
         // Arrows with Shift of one family of terminals.
         b'a'..=b'd' if held.is_empty() => Some(KeyPress::shift(letter(last.to_ascii_uppercase())?)),
         // Otherwise it reports the cursor position.
         b'R' if held.number(0, 0) != Some(1) && !held.is_empty() => None,
-        _ => modified(letter(last)?, modifiers),
+        _ => modify(letter(last)?, modifiers),
     }
 }
 
@@ -73,7 +73,7 @@ fn letter(letter: u8) -> Option<KeyCode> {
 }
 
 /// Returns the key encoded by a number.
-fn numbered(number: u32) -> Option<KeyCode> {
+fn numbered_key(number: u32) -> Option<KeyCode> {
     let number = u8::try_from(number).ok()?;
     Some(match number {
         1 | 7 => KeyCode::Home,
@@ -92,7 +92,7 @@ fn numbered(number: u32) -> Option<KeyCode> {
 }
 
 /// Returns the key encoded by a code point, or by a private-use number.
-fn typed(
+fn typed_key(
     number: u32,
     shifted: Option<u32>,
     text: Option<char>,
@@ -126,7 +126,7 @@ fn typed(
         0xe000..=0xf8ff => return None,
         _ => KeyCode::Char(char::from_u32(number).filter(|char| !char.is_control())?),
     };
-    let key = modified(code, modifiers)?;
+    let key = modify(code, modifiers)?;
     let KeyCode::Char(char) = key.code else {
         return Some(key);
     };
@@ -142,17 +142,17 @@ fn typed(
         .then(|| char.to_uppercase().next())
         .flatten();
     let shifted = shifted.filter(|_| key.shift).or(capital);
-    let told = text.or(shifted).filter(|char| !char.is_control());
+    let typed = text.or(shifted).filter(|char| !char.is_control());
     Some(KeyPress {
         // The character's case carries Shift.
-        shift: key.shift && told.is_none() && !char.is_uppercase(),
-        code: KeyCode::Char(told.unwrap_or(char)),
+        shift: key.shift && typed.is_none() && !char.is_uppercase(),
+        code: KeyCode::Char(typed.unwrap_or(char)),
         ..key
     })
 }
 
 /// Returns the key with modifiers, which are encoded as a bit set plus one.
-fn modified(code: KeyCode, modifiers: u32) -> Option<KeyPress> {
+fn modify(code: KeyCode, modifiers: u32) -> Option<KeyPress> {
     let bits = modifiers.saturating_sub(1);
     // With Super or Hyper the key was meant for the window system. Ignore locks.
     if bits & 0b01_1000 != 0 {

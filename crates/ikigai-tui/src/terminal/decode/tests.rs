@@ -228,7 +228,13 @@ fn a_key_ends_an_answer_that_never_ends() {
 
 #[test]
 fn the_mouse_tells_where_it_did_what() {
-    let mouse = |deed, column, row| TerminalEvent::Mouse(MouseEvent { deed, column, row });
+    let mouse = |action, column, row| {
+        TerminalEvent::Mouse(MouseEvent {
+            action,
+            column,
+            row,
+        })
+    };
 
     let read =
         read(b"\x1b[<0;1;1M\x1b[<32;5;2M\x1b[<0;5;2m\x1b[<64;9;9M\x1b[<81;300;9M\x1b[<2;1;1M");

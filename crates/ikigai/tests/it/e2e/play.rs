@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::judge;
 use super::program::Program;
-use crate::support::Newcomer;
+use crate::support::TestUser;
 
 /// Timeout of a wait for a text on the screen.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -18,7 +18,7 @@ const BETWEEN_LOOKS_MS: u64 = 20;
 
 /// A session that is played.
 pub(super) struct Session {
-    newcomer: Newcomer,
+    user: TestUser,
     mock: Mock,
     environment: Vec<(String, String)>,
     program: Option<Program>,
@@ -59,10 +59,10 @@ fn list(value: &Value) -> &[Value] {
 
 impl Session {
     fn new(environment: &Value) -> Result<Self, String> {
-        let newcomer = Newcomer::new();
+        let user = TestUser::new();
         let mock = Mock::start();
         let url = mock.url();
-        let directory = newcomer.home().join(".config/ikigai");
+        let directory = user.home().join(".config/ikigai");
         std::fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
         // A server of the Chat dialect has no environment variable.
         // Automatic summaries would consume answers meant for other requests.
@@ -80,7 +80,7 @@ impl Session {
         ]
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .to_vec();
-        let runtime = newcomer.home().join("run").to_string_lossy().into_owned();
+        let runtime = user.home().join("run").to_string_lossy().into_owned();
         all.push(("IKIGAI_RUNTIME_DIR".to_owned(), runtime));
         for (name, value) in environment.as_object().into_iter().flatten() {
             let value = value
@@ -89,7 +89,7 @@ impl Session {
             all.push((name.clone(), value.replace("{mock}", &url)));
         }
         Ok(Self {
-            newcomer,
+            user,
             mock,
             environment: all,
             program: None,
@@ -99,7 +99,7 @@ impl Session {
     }
 
     fn command(&self) -> Command {
-        let mut command = self.newcomer.command(&["--headless"]);
+        let mut command = self.user.command(&["--headless"]);
         command.envs(self.environment.iter().cloned());
         command
     }

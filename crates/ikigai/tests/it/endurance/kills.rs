@@ -6,7 +6,7 @@ use ikigai_testkit::{Dice, tell};
 use rustix::process::Signal;
 
 use super::{Ledger, ROUNDS_PER_STORE, pause, read_beside, rounds, send, wait_end};
-use crate::support::Newcomer;
+use crate::support::TestUser;
 
 /// Longer than most runs take, so that some end before they are killed.
 const LATEST_MILLISECONDS: u64 = 700;
@@ -19,18 +19,18 @@ fn nothing_acknowledged_is_lost_and_nothing_runs_twice_by_random_kills() {
     let mut acknowledged = 0;
     let mut done = 0;
     while done < kills {
-        let newcomer = Newcomer::new();
+        let user = TestUser::new();
         let mut ledger = Ledger::default();
         for round in 0..ROUNDS_PER_STORE.min(kills - done) {
             let prompt = prompt(&mut dice, round);
-            let printed = killed(&newcomer, &prompt, dice.below(LATEST_MILLISECONDS));
+            let printed = killed(&user, &prompt, dice.below(LATEST_MILLISECONDS));
             ledger.add(&printed);
-            ledger.check(&newcomer);
+            ledger.check(&user);
             done += 1;
         }
-        let next = newcomer.ikigai(&["run", "hello"]);
+        let next = user.ikigai(&["run", "hello"]);
         assert_eq!(next.code, Some(0), "it goes on: {}", next.err);
-        ledger.check(&newcomer);
+        ledger.check(&user);
         acknowledged += ledger.rows.len();
     }
     tell(&format!(
@@ -50,8 +50,8 @@ fn prompt(dice: &mut Dice, round: u64) -> String {
 }
 
 /// Starts a turn and kills it after a while; returns its output.
-fn killed(newcomer: &Newcomer, prompt: &str, after: u64) -> String {
-    let mut child = newcomer
+fn killed(user: &TestUser, prompt: &str, after: u64) -> String {
+    let mut child = user
         .command(&["run", "--json", "--approve", "all", prompt])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

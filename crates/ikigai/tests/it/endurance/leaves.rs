@@ -10,7 +10,7 @@ use ikigai_testkit::{Dice, tell};
 use rustix::process::Signal;
 
 use super::{HANGS, Ledger, ROUNDS_PER_STORE, pause, read_beside, rounds, send, wait_end};
-use crate::support::{Newcomer, PROGRAM};
+use crate::support::{PROGRAM, TestUser};
 
 const LATEST_MILLISECONDS: u64 = 300;
 
@@ -18,7 +18,7 @@ const WAYS: u64 = 8;
 
 /// User who leaves the program repeatedly.
 struct Person {
-    newcomer: Newcomer,
+    user: TestUser,
     dice: Dice,
     ledger: Ledger,
     /// Texts of lines that the program took before it was left.
@@ -53,13 +53,13 @@ fn leaving_at_random_moments_ends_in_time_and_keeps_every_line() {
 
 impl Person {
     fn new(dice: Dice) -> Self {
-        let newcomer = Newcomer::new();
-        let directory = newcomer.home().join(".config/ikigai");
+        let user = TestUser::new();
+        let directory = user.home().join(".config/ikigai");
         fs::create_dir_all(&directory).unwrap();
         // No turn continues in the background.
         fs::write(directory.join("config.toml"), "on_hangup = \"pause\"\n").unwrap();
         Self {
-            newcomer,
+            user,
             dice,
             ledger: Ledger::default(),
             typed: Vec::new(),
@@ -102,7 +102,7 @@ impl Person {
     /// The end of input follows the lines at once.
     fn leave_pipe_at_its_end(&mut self, round: u64) {
         let mut child = self
-            .newcomer
+            .user
             .command(&["--plain"])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -123,7 +123,7 @@ impl Person {
 
     fn leave_pipe_by_signal(&mut self) {
         let mut child = self
-            .newcomer
+            .user
             .command(&["--plain", "count slowly to 60"])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -139,7 +139,7 @@ impl Person {
     fn leave_run_by_signal(&mut self) {
         let signal = self.any_signal();
         let mut child = self
-            .newcomer
+            .user
             .command(&["run", "--json", "count slowly to 60"])
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -156,7 +156,7 @@ impl Person {
     fn leave_headless(&mut self) {
         let signal = self.any_signal();
         let mut child = self
-            .newcomer
+            .user
             .command(&["--headless", "count slowly to 60"])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -170,7 +170,7 @@ impl Person {
 
     /// Enter and Ctrl-D come in one burst, or a moment apart.
     fn leave_terminal(&mut self, arguments: &[&str], ready: &str, round: u64) {
-        let mut pty = self.newcomer.in_terminal(PROGRAM, arguments, 100, 30);
+        let mut pty = self.user.in_terminal(PROGRAM, arguments, 100, 30);
         pty.wait_for_text(ready);
         let (line, text) = self.line(round);
         let enter = if arguments.is_empty() { "\r" } else { "\n" };
@@ -192,7 +192,7 @@ impl Person {
     }
 
     fn leave_screen_by_signal(&mut self) {
-        let mut pty = self.newcomer.in_terminal(PROGRAM, &[], 100, 30);
+        let mut pty = self.user.in_terminal(PROGRAM, &[], 100, 30);
         let signal = match self.dice.below(3) {
             0 => Some(Signal::TERM),
             1 => Some(Signal::HUP),
@@ -220,15 +220,15 @@ impl Person {
 
     /// Checks that every typed line is a row, queued mail, or in the draft file.
     fn check(&self) {
-        self.ledger.check(&self.newcomer);
+        self.ledger.check(&self.user);
         let texts = "SELECT content FROM messages UNION ALL SELECT data FROM messages \
                      UNION ALL SELECT text FROM mail";
         let stored = self
-            .newcomer
+            .user
             .ikigai(&["sql", "--limit", "1000000", "--json", texts]);
         assert_eq!(stored.code, Some(0), "{}", stored.err);
         let mut kept = stored.out;
-        let drafts = self.newcomer.home().join(".local/state/ikigai/drafts");
+        let drafts = self.user.home().join(".local/state/ikigai/drafts");
         read_files(&drafts, &mut kept);
         for text in &self.typed {
             assert!(kept.contains(text), "lost: {text}");

@@ -18,7 +18,7 @@ use ikigai_testkit::ChosenEngine;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
-use crate::support::Newcomer;
+use crate::support::TestUser;
 
 /// A program that takes longer to end than this hangs. Leaving takes two seconds at most; the rest
 /// is for a busy machine.
@@ -54,8 +54,8 @@ impl Ledger {
     }
 
     /// Fails if a row is missing or differs, or if an effect happened twice.
-    fn check(&self, newcomer: &Newcomer) {
-        let log = newcomer.ikigai(&["log", "--all", "--json"]);
+    fn check(&self, user: &TestUser) {
+        let log = user.ikigai(&["log", "--all", "--json"]);
         // The first run may have been ended before it had made an agent.
         let is_empty = self.rows.is_empty() && log.code == Some(4);
         assert!(log.code == Some(0) || is_empty, "{}", log.err);
@@ -67,7 +67,7 @@ impl Ledger {
                 log.out
             );
         }
-        let effects = fs::read_to_string(effects(newcomer)).unwrap_or_default();
+        let effects = fs::read_to_string(effects(user)).unwrap_or_default();
         let mut counted = BTreeMap::<_, usize>::new();
         for effect in effects.lines() {
             *counted.entry(effect).or_default() += 1;
@@ -78,8 +78,8 @@ impl Ledger {
 }
 
 /// Returns the file to which effects are appended.
-fn effects(newcomer: &Newcomer) -> std::path::PathBuf {
-    newcomer.home().join("project/effects")
+fn effects(user: &TestUser) -> std::path::PathBuf {
+    user.home().join("project/effects")
 }
 
 /// Reads a pipe to its end in a thread.

@@ -8,7 +8,7 @@ use ikigai_testkit::{Dice, tell};
 use rusqlite::Connection;
 
 use super::{Ledger, ROUNDS_PER_STORE, pause, read_beside, rounds, wait_end};
-use crate::support::Newcomer;
+use crate::support::TestUser;
 
 const LATEST_MILLISECONDS: u64 = 300;
 
@@ -33,15 +33,15 @@ fn a_turn_outlives_outages_of_its_store_and_loses_nothing() {
     let mut acknowledged = 0;
     let mut done = 0;
     while done < outages {
-        let newcomer = Newcomer::new();
-        let first = newcomer.ikigai(&["run", "hello"]);
+        let user = TestUser::new();
+        let first = user.ikigai(&["run", "hello"]);
         assert_eq!(first.code, Some(0), "{}", first.err);
-        let outage = Outage::of(&newcomer);
+        let outage = Outage::of(&user);
         let mut ledger = Ledger::default();
         for round in 0..ROUNDS_PER_STORE.min(outages - done) {
-            let printed = through_outage(&newcomer, &outage, &mut dice, round);
+            let printed = through_outage(&user, &outage, &mut dice, round);
             ledger.add(&printed);
-            ledger.check(&newcomer);
+            ledger.check(&user);
             done += 1;
         }
         acknowledged += ledger.rows.len();
@@ -52,13 +52,13 @@ fn a_turn_outlives_outages_of_its_store_and_loses_nothing() {
 }
 
 /// Runs a turn during which the store is away for a while; returns its output.
-fn through_outage(newcomer: &Newcomer, outage: &Outage, dice: &mut Dice, round: u64) -> String {
+fn through_outage(user: &TestUser, outage: &Outage, dice: &mut Dice, round: u64) -> String {
     let prompt = match dice.below(3) {
         0 => format!("hello {round}"),
         1 => "count slowly to 20".to_owned(),
         _ => format!("run `echo outage-{round} >> effects`"),
     };
-    let mut command = newcomer.command(&["run", "--json", "--approve", "all", &prompt]);
+    let mut command = user.command(&["run", "--json", "--approve", "all", &prompt]);
     if let Outage::Proxy(proxy) = outage {
         command.env("IKIGAI_DB", proxy.url());
     }
@@ -84,10 +84,10 @@ fn through_outage(newcomer: &Newcomer, outage: &Outage, dice: &mut Dice, round: 
 }
 
 impl Outage {
-    fn of(newcomer: &Newcomer) -> Self {
-        match newcomer.server() {
+    fn of(user: &TestUser) -> Self {
+        match user.server() {
             Some(server) => Self::Proxy(Proxy::to(server.database())),
-            None => Self::Lock(Connection::open(newcomer.database()).unwrap()),
+            None => Self::Lock(Connection::open(user.database()).unwrap()),
         }
     }
 
