@@ -36,12 +36,15 @@ pub(crate) async fn inputs(
     for need in needs {
         match need {
             Need::File(path) => {
-                inputs.file = newest_result(engine, agent, |result| hash_in(result, path)).await?;
+                inputs.file =
+                    newest_result(engine, agent, |_, result| hash_in(result, path)).await?;
             }
             // The turn knows them.
             Need::Background(_) | Need::Processes(_) => {}
             Need::ReadFiles => inputs.read_files = read_files(agent),
-            Need::List => inputs.list = newest_result(engine, agent, list_in).await?,
+            Need::List => {
+                inputs.list = newest_result(engine, agent, |_, result| list_in(result)).await?;
+            }
             Need::Row(seq) => {
                 let at = RowRef::new(agent.state.agent(), Seq(*seq));
                 inputs.blob = match history::row_at(engine.reader(), at).await? {
@@ -98,10 +101,10 @@ pub(crate) async fn whole_text(store: &dyn ReadLog, row: &Row) -> Result<String,
 }
 
 /// Returns the first result of `find` on the path's tool results, newest first.
-async fn newest_result<T>(
+pub(crate) async fn newest_result<T>(
     engine: &EngineReader,
     agent: &Agent,
-    find: impl Fn(&ToolResultData) -> Option<T>,
+    find: impl Fn(RowRef, &ToolResultData) -> Option<T>,
 ) -> Result<Option<T>, StoreError> {
     // A copy, so that the sent view does not grow; rows are shared.
     let mut agent = agent.clone();
@@ -109,10 +112,8 @@ async fn newest_result<T>(
     loop {
         let entries = agent.view.entries();
         let unseen = entries.iter().rev().skip(looked);
-        if let Some(found) = unseen
-            .filter_map(result_of)
-            .find_map(|result| find(&result))
-        {
+        let mut results = unseen.filter_map(|entry| Some((entry.at(), result_of(entry)?)));
+        if let Some(found) = results.find_map(|(at, result)| find(at, &result)) {
             return Ok(Some(found));
         }
         looked = entries.len();

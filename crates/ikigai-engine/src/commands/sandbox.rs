@@ -3,12 +3,11 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use ikigai_core::Kind;
-use ikigai_core::data::{self, RefusalKind, SandboxRefusal, ToolResultData};
-use ikigai_store::Agent;
+use ikigai_core::data::{RefusalKind, SandboxRefusal};
 use ikigai_tools::{Confinement, Place};
 
 use super::{Command, Group, Reply, Shows, SlashCommand, Trouble};
+use crate::recall::newest_result;
 use crate::tools::Freedom;
 use crate::turn::CommandContext;
 
@@ -33,7 +32,7 @@ async fn sandbox(ctx: &mut CommandContext<'_>) -> Result<Reply, Trouble> {
     let confinement = ctx.engine().confinement(&place, Freedom::Working);
     let is_complete = ctx.engine().confines().await;
     let mut text = describe(&confinement, is_complete);
-    if let Some(refused) = last_refusals(ctx.agent()) {
+    if let Some(refused) = last_refusals(ctx).await? {
         text.push('\n');
         text.push_str(&refused);
     }
@@ -41,23 +40,22 @@ async fn sandbox(ctx: &mut CommandContext<'_>) -> Result<Reply, Trouble> {
 }
 
 /// Describes what the sandbox refused to the newest command, with a way to allow it.
-fn last_refusals(agent: &Agent) -> Option<String> {
-    let entries = agent.view.entries().iter().rev();
-    let results = entries.filter(|entry| entry.kind() == Some(Kind::ToolResult));
-    let mut results = results.map(|entry| {
-        let data: ToolResultData = data::read(entry.row.data.as_deref());
-        (entry.at(), data)
+async fn last_refusals(ctx: &CommandContext<'_>) -> Result<Option<String>, Trouble> {
+    let newest = newest_result(ctx.engine(), ctx.agent(), |at, result| {
+        (result.name.as_deref() == Some(COMMAND_TOOL)).then(|| (at, result.refused.clone()))
     });
-    let (at, result) = results.find(|(_, data)| data.name.as_deref() == Some(COMMAND_TOOL))?;
-    let lines = result.refused.iter().flatten().filter_map(describe_refusal);
+    let Some((at, refused)) = newest.await? else {
+        return Ok(None);
+    };
+    let lines = refused.iter().flatten().filter_map(describe_refusal);
     let lines: Vec<_> = lines.collect();
-    (!lines.is_empty()).then(|| {
+    Ok((!lines.is_empty()).then(|| {
         let lines = lines.join("\n          ");
         format!(
             "refused   {lines}\n          to the last command, #{}",
             at.seq
         )
-    })
+    }))
 }
 
 fn describe_refusal(refusal: &SandboxRefusal) -> Option<String> {

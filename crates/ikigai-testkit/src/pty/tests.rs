@@ -42,8 +42,14 @@ fn a_new_size_is_told() {
 #[test]
 fn a_closed_terminal_ends_the_program() {
     // A program that reads the terminal may see its end before the signal, and exit by itself.
-    let mut command = command("sh");
-    command.args(["-c", "echo ready; exec sleep 600"]);
+    // Tests that run under `nohup` would hand down that the signal is ignored.
+    let mut command = command("env");
+    command.args([
+        "--default-signal=HUP",
+        "sh",
+        "-c",
+        "echo ready; exec sleep 600",
+    ]);
     let mut pty = Pty::start(command, 40, 6);
     pty.wait_for_text("ready");
 

@@ -130,7 +130,7 @@ async fn input_that_nobody_reads_is_no_trouble() {
 
 #[tokio::test]
 async fn a_process_that_is_stopped_has_its_last_words() {
-    let ended = Line::new("trap 'echo bye; exit 3' TERM; echo ready; sleep 1000 & wait")
+    let ended = Line::new("trap 'echo bye; exit 3' TERM; echo ready; while :; do :; done")
         .stopped_at("ready")
         .run()
         .await;

@@ -158,7 +158,11 @@ fn refused_addresses_and_hosts_are_shown() {
 
     mock.expect([calls(&json!({ "command": command })), says("a pity")]);
     assert_eq!(submit(&program, "connect"), None);
+    program.end().unwrap();
+    // What an idle agent had in memory may be gone.
+    let program = start(&user, &["--approve", "all"]);
     assert_eq!(submit(&program, "/sandbox"), None);
+    program.end().unwrap();
 
     let last = mock.asked().pop().unwrap().body.to_string();
     let refused = "the sandbox refused a connection to 192.0.2.1:80, the host evil.com:443, which";
@@ -168,7 +172,6 @@ fn refused_addresses_and_hosts_are_shown() {
         last.contains("may reach only example.org, by HTTP"),
         "{last}"
     );
-    program.end().unwrap();
     for line in [
         "example.org through a proxy",
         "refused   connection to 192.0.2.1:80",
