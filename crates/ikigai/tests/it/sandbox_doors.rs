@@ -159,7 +159,7 @@ fn refused_addresses_and_hosts_are_shown() {
     mock.expect([calls(&json!({ "command": command })), says("a pity")]);
     assert_eq!(submit(&program, "connect"), None);
     program.end().unwrap();
-    // What an idle agent had in memory may be gone.
+    // Memory may hold nothing of an idle agent.
     let program = start(&user, &["--approve", "all"]);
     assert_eq!(submit(&program, "/sandbox"), None);
     program.end().unwrap();
