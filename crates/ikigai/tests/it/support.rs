@@ -1,5 +1,7 @@
 //! An empty home, a working directory, and the program in it.
 
+use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -76,6 +78,7 @@ impl TestUser {
             .env_clear()
             .env("HOME", self.home())
             .env("TZ", "UTC")
+            .envs(coverage_file())
             .envs(log)
     }
 
@@ -97,6 +100,12 @@ impl TestUser {
     pub(crate) fn ikigai(&self, arguments: &[&str]) -> MockAnswer {
         said(self.command(arguments).output().unwrap())
     }
+}
+
+/// The variable with which `scripts/coverage` names the file of a program's counters.
+fn coverage_file() -> Option<(&'static str, OsString)> {
+    let name = "LLVM_PROFILE_FILE";
+    env::var_os(name).map(|file| (name, file))
 }
 
 pub(crate) fn said(output: Output) -> MockAnswer {
