@@ -127,7 +127,7 @@ pub(crate) struct ScreenOrder {
 
     /// Permission mode of this session: `read` refuses edits and commands, `ask` asks first,
     /// `edits` allows edits in this directory, `all` allows everything
-    #[arg(long, short = 'a', value_name = "MODE", value_parser = APPROVE_MODES)]
+    #[arg(long, short = 'a', value_name = "MODE", value_parser = APPROVE_MODES, hide_possible_values = true)]
     pub(crate) approve: Option<String>,
 
     /// Run tools without the sandbox in this session: they can change all your files
@@ -237,7 +237,7 @@ pub(crate) struct RunOrder {
 
     /// Permission mode of this run: `read` refuses edits and commands, `ask` asks first (and
     /// refuses without a terminal), `edits` allows edits in this directory, `all` allows everything
-    #[arg(long, short = 'a', value_name = "MODE", value_parser = APPROVE_MODES)]
+    #[arg(long, short = 'a', value_name = "MODE", value_parser = APPROVE_MODES, hide_possible_values = true)]
     pub(crate) approve: Option<String>,
 
     /// Run tools without the sandbox in this session: they can change all your files
