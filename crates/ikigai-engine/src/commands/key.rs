@@ -49,7 +49,7 @@ async fn key(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Troub
     };
     let Some(key) = ctx.engine().hub.typed_key(provider) else {
         return Trouble::refused(format!(
-            "the key of {provider} has to be typed where nobody sees it: on a screen, or at a terminal with \
+            "the key of {provider} can only be typed hidden: on the screen, or at a terminal with \
              ikigai run \"/key {provider}\""
         ));
     };

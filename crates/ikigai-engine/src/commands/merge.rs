@@ -25,6 +25,7 @@ pub(super) const MERGE: SlashCommand = SlashCommand {
             CommandOption::Flag("--done"),
         ],
         completes: &[Completes::Agents],
+        reports: Some(ikigai_core::Kind::User),
         ..Command::new("merge", Group::Agents)
     },
     handler: |ctx, typed| Box::pin(merge(ctx, typed)),

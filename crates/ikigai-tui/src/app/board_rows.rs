@@ -20,7 +20,7 @@ use crate::width::width;
 
 /// Widths of the columns at the right: silent for, tokens, cost, age.
 const SILENT: usize = 6;
-const TOKENS: usize = 6;
+const TOKENS: usize = 7;
 const COST: usize = 8;
 const AGE: usize = 6;
 
@@ -57,7 +57,7 @@ impl Board {
     pub(super) fn draw_board(&mut self, ctx: &mut UiContext, grid: &mut Grid) {
         let (marked, bottom) = (self.selected(ctx), ctx.rows - 1);
         let title = self.title(ctx);
-        grid.line(0, 0, &cut(&title, ctx.columns, "…"));
+        let title_end = grid.line(0, 0, &cut(&title, ctx.columns, "…"));
         let mut list = Area {
             row: 1,
             rows: bottom.saturating_sub(1),
@@ -75,6 +75,12 @@ impl Board {
             draw_lines(&lines, grid, list.row + list.rows, 0, rows);
         }
         self.note_question(marked, ctx);
+        let names = fact_names(usize::from(list.columns));
+        let begin = usize::from(list.columns).saturating_sub(width(&names));
+        if begin > usize::from(title_end) {
+            let begin = u16::try_from(begin).unwrap_or(u16::MAX);
+            grid.put(0, begin, &names, Tone::Faint);
+        }
         self.draw_list(list, marked, ctx, grid);
         self.draw_keys(bottom, ctx, grid);
     }
@@ -126,16 +132,7 @@ impl Board {
             .with_columns(columns)
             .context(&name_of);
         let most = usize::from(ctx.rows);
-        let mut lines = question_rows::call_lines(question_since, &context, most);
-        let key = Look::of(Tone::Question).with(Look::BOLD);
-        let answers = TextLine::new(vec![
-            TextSpan::new("  Enter", key),
-            TextSpan::new(" open and answer · ", Tone::Text),
-            TextSpan::new("n", key),
-            TextSpan::new(" no", Tone::Text),
-        ]);
-        lines.push(cut(&answers, columns, "…"));
-        Some(lines)
+        Some(question_rows::call_lines(question_since, &context, most))
     }
 
     /// Records the time at which a question appeared on the screen.
@@ -333,14 +330,20 @@ fn split(list: &mut Area, grid: &mut Grid) -> Area {
 }
 
 fn draw_lines(lines: &[TextLine], grid: &mut Grid, top: u16, column: u16, rows: u16) {
-    // The question is cut at its end; the row of answers stays.
-    let Some((answers, body)) = lines.split_last() else {
-        return;
-    };
-    let body = body.iter().take(usize::from(rows.saturating_sub(1)));
-    for (row, line) in (top..).zip(body.chain([answers])) {
+    for (row, line) in (top..top + rows).zip(lines) {
         grid.line(row, column, line);
     }
+}
+
+/// Names of the columns that `agent_facts` fills.
+fn fact_names(columns: usize) -> String {
+    let mut names = format!("{:>SILENT$}", "quiet");
+    for (name, size, least) in [("tokens", TOKENS, 44), ("cost", COST, 58), ("age", AGE, 72)] {
+        if columns >= least {
+            let _ = write!(names, "{name:>size$}");
+        }
+    }
+    names
 }
 
 fn agent_facts(known: &KnownAgent, columns: usize, ctx: &UiContext) -> String {

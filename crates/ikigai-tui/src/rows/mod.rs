@@ -397,7 +397,7 @@ fn failed_block(
     context: &RenderContext<'_>,
 ) -> RenderedBlock {
     if category == Some(Category::Omitted) {
-        let text = format!("no longer sent: {text}");
+        let text = format!("refused by the provider, left out from now on: {text}");
         return with_sign(
             Sign::Warning,
             Tone::Warning,

@@ -1,6 +1,7 @@
 //! Commands that report events of their own: each pair is one item.
 
 use ikigai_core::Kind;
+use ikigai_core::data::{self, UserData};
 use ikigai_core::render::{Shown, render};
 use ikigai_core::view::Entry;
 use ikigai_core::words::Severity;
@@ -35,6 +36,7 @@ pub(super) fn add_report<'e>(
     };
     let (kind, count) = match typed.command.reports {
         Some(Kind::Clear) => return is_cleared(before),
+        Some(Kind::User) => return is_merged(before, output.lines().count()),
         Some(Kind::Fork) => (Kind::Fork, output.matches(CHILD).count()),
         Some(kind) => (kind, 1),
         None => return false,
@@ -55,6 +57,15 @@ pub(super) fn add_report<'e>(
     // The report names all children; the newest of them carries it.
     items.retain(|item| !older.iter().any(|event| item.id == Id::Row(event.at())));
     true
+}
+
+/// Returns true if the newest rows are this many merges, whose lines name the children.
+fn is_merged<'e>(before: impl Iterator<Item = &'e Entry>, count: usize) -> bool {
+    let is_merge = |entry: &Entry| {
+        let data: UserData = data::read(entry.row.data.as_deref());
+        entry.kind() == Some(Kind::User) && data.merge.is_some()
+    };
+    before.take(count).filter(|entry| is_merge(entry)).count() == count
 }
 
 /// Returns true if the newest rows are those of a clear, whose line says everything.

@@ -64,7 +64,8 @@ async fn a_child_is_merged_in_words_that_can_be_changed() {
         }
         stage.letters("Yes: ").await;
         stage.press("enter").await;
-        stage.sees("1✓ merged").await;
+        let screen = stage.sees("1✓ merged").await;
+        assert_eq!(screen.matches("⇐ docs #").count(), 1, "{screen}");
 
         let merged = stage.merged();
         assert_eq!(merged.len(), 1);
@@ -113,10 +114,10 @@ async fn a_paste_goes_into_the_preview() {
 async fn what_cannot_be_merged_is_said() {
     let mut stage = children((80, 24), &["docs"]).await;
 
-    stage.line("/merge nobody").await;
+    stage.line("/merge missing").await;
 
     stage.sees("⚠").await;
-    assert!(stage.text().contains("nobody"));
+    assert!(stage.text().contains("missing"));
 }
 
 #[tokio::test]
