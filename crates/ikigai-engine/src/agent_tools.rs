@@ -18,7 +18,7 @@ pub(crate) enum AgentTool {
     Recall,
 }
 
-/// What a child remembers.
+/// Conversation with which a child starts.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ForkMemory {
@@ -30,14 +30,14 @@ pub(crate) enum ForkMemory {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ForkArguments {
-    /// What the child is called: lower-case letters, digits and `-`; made from the prompt if not given.
+    /// Name of the child: lower-case letters, digits and `-`. Default: made from the prompt.
     #[serde(default)]
     pub(crate) name: Option<String>,
-    /// What the child is to do.
+    /// Task of the child.
     pub(crate) prompt: String,
     /// `inherit`: the child remembers this conversation; `fresh`: it knows only the prompt.
     pub(crate) context: ForkMemory,
-    /// Another model for the child, as `provider:name/level`.
+    /// Model of the child, as `provider:name/level`. Default: yours.
     #[serde(default)]
     pub(crate) model: Option<String>,
 }
@@ -67,7 +67,7 @@ pub(crate) struct SendArguments {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WaitArguments {
-    /// Seconds to wait at most; 600 if not given.
+    /// Longest wait in seconds. Default: 600.
     #[serde(default)]
     pub(crate) timeout: Option<u64>,
     /// Names of agents. Without them: the next message from any agent.
@@ -91,23 +91,22 @@ pub(crate) enum WaitUntil {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RecallArguments {
-    /// Words that must all be there. `"in quotes"` as they stand, `begin*`, `after:7d`,
-    /// `before:2026-11-30`.
+    /// Words that must all occur; also `"exact phrase"`, `prefix*`, `after:7d`, `before:2026-11-30`.
     #[serde(default)]
     pub(crate) query: String,
-    /// Opens one row instead of searching: `#12` of your own, `#name.12` of another agent.
+    /// Opens one row instead of searching: `#12` is one of yours, `#name.12` one of another agent.
     #[serde(default)]
     pub(crate) row: Option<String>,
     /// Page of that row, from 1 on.
     #[serde(default)]
     pub(crate) page: Option<usize>,
-    /// Only what this agent has, dead or alive.
+    /// Only rows of this agent, dead or alive.
     #[serde(default)]
     pub(crate) agent: Option<String>,
     /// Only `user`, `assistant`, `tool_call`, `tool_result`, …
     #[serde(default)]
     pub(crate) kind: Option<String>,
-    /// At most so many; 10 if not given.
+    /// Most results. Default: 10.
     #[serde(default)]
     pub(crate) limit: Option<usize>,
 }

@@ -235,7 +235,7 @@ fn older_result_answers_the_newest_open_call_of_its_id() {
     log.append(agent, call(4, "c2"));
     older_result(&mut log, agent, "c1", "third");
     older_result(&mut log, agent, "c1", "second");
-    older_result(&mut log, agent, "none", "nobody's");
+    older_result(&mut log, agent, "none", "of another");
     older_result(&mut log, agent, "c2", "of c2");
     older_result(&mut log, agent, "c1", "first");
     older_result(&mut log, agent, "c1", "one too many");

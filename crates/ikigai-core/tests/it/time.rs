@@ -151,7 +151,7 @@ fn bad_rewind_changes_nothing() {
         Some(json!({"target": null}).to_string()),
         Some(json!({"target": 2}).to_string()),
         Some(json!({"target": {"agent": agent}}).to_string()),
-        Some(json!({"target": {"agent": "nobody", "seq": 1}}).to_string()),
+        Some(json!({"target": {"agent": "missing", "seq": 1}}).to_string()),
         Some(json!({"target": {"agent": agent, "seq": -1}}).to_string()),
         Some(json!({"target": {"agent": agent, "seq": "1"}}).to_string()),
         Some(row(agent, 0)),

@@ -77,7 +77,7 @@ impl<'a> NewChild<'a> {
 }
 
 impl Family<'_> {
-    /// Creates a child, in one transaction with the rows that `told` makes.
+    /// Creates a child, in one transaction with the rows that `added` makes.
     /// This process gets the child's lease. With a front end, waits for a store that is away.
     pub(crate) async fn fork(
         &mut self,

@@ -181,7 +181,7 @@ impl Tool for Fake {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: self.name.to_owned(),
-            description: "does as it is told".to_owned(),
+            description: "obeys".to_owned(),
             parameters: json!({ "type": "object" }),
             facts: ToolFacts::default(),
         }
@@ -250,7 +250,7 @@ async fn carry_out(
         }
         () = tokio::time::sleep(time) => {}
     }
-    assert!(that != "panics", "as it was told");
+    assert!(that != "panics", "panics on purpose");
     call_log.note(Moment::Ended(label.clone()));
     if that == "fails" {
         return Output::failed(format!("{label} failed"));

@@ -342,7 +342,7 @@ async fn where_nobody_can_answer_what_would_be_asked_is_refused() {
     let turn = worker.turn("go", &mut desk);
     let ended = tokio::time::timeout(Duration::from_hours(1000), turn).await;
 
-    let outcome = ended.expect("nobody is asked").unwrap();
+    let outcome = ended.expect("no question is open").unwrap();
     assert_eq!(outcome, Outcome::Completed);
     assert_eq!(call_log.began(), ["free"]);
     let refused = &world.results(id).await[0];

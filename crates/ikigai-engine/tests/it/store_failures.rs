@@ -239,7 +239,7 @@ async fn failed_insert_is_shown() {
             _ => None,
         });
         let shown = shown.or_else(|| outcome.err().map(|error| error.to_string()));
-        let shown = shown.unwrap_or_else(|| panic!("commit {nth} fails and nobody is told"));
+        let shown = shown.unwrap_or_else(|| panic!("commit {nth} fails without a notice"));
         assert!(shown.contains("no space left"), "{shown}");
     }
 }

@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 
 use crate::fakes::CallLog;
 
-pub(crate) const HERE: &str = "/home/somebody/parser";
+pub(crate) const HERE: &str = "/home/margaret/parser";
 
 /// Grant key of the user in most tests.
 pub(crate) const OWN_KEY: GrantKey = GrantKey::new([7; 32]);
@@ -371,7 +371,7 @@ impl TestJob<'_> {
             }
         };
         let ended = tokio::time::timeout(PATIENCE, job).await;
-        ended.unwrap_or_else(|_| panic!("nobody answers, and nothing ends by itself"))
+        ended.unwrap_or_else(|_| panic!("no answer came, and nothing ends by itself"))
     }
 }
 

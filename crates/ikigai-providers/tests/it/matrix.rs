@@ -188,7 +188,7 @@ pub(crate) fn request(messages: Vec<Message>) -> Request {
     };
     let time = ToolSpec {
         name: "time".to_owned(),
-        description: "Tells the time".to_owned(),
+        description: "Prints the time".to_owned(),
         parameters: json!({"type": "object"}),
         facts: ToolFacts::default(),
     };

@@ -344,7 +344,7 @@ fn a_write_protected_store_is_refused() {
                 command.uid(65534).gid(65534);
             }
             let part = path.display().to_string();
-            Player::run(command, "disk::tells_why_it_cannot_open", &part).finish()
+            Player::run(command, "disk::reports_why_it_cannot_open", &part).finish()
         })
         .collect();
 
@@ -357,7 +357,7 @@ fn a_write_protected_store_is_refused() {
 /// The part of the unprivileged user in [`a_write_protected_store_is_refused`].
 #[test]
 #[ignore = "a part that another test starts"]
-fn tells_why_it_cannot_open() {
+fn reports_why_it_cannot_open() {
     let Some(part) = part() else { return };
     tell(match open(Path::new(&part[0]), 2) {
         Err(StoreError::ReadOnly(_)) => "read-only",

@@ -7,7 +7,7 @@ use super::{Aliases, ToolArguments, convert_timeout, display_text, read, schema_
 #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Example {
-    /// What to look for.
+    /// Text to find.
     pattern: String,
     /// How many.
     #[serde(default)]
@@ -35,7 +35,7 @@ fn schemas_have_only_plain_words() {
         json!({
             "type": "object",
             "properties": {
-                "pattern": {"type": "string", "description": "What to look for."},
+                "pattern": {"type": "string", "description": "Text to find."},
                 "count": {"type": "integer", "minimum": 0, "description": "How many."},
                 "mode": {"type": "string", "enum": ["up", "down"], "description": "Which way."},
             },

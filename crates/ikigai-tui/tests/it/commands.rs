@@ -127,7 +127,7 @@ async fn whoever_is_reaped_keeps_the_name_in_the_rows_that_mention_it() {
     stage.line("/kill docs").await;
     stage.sees("✗ killed docs").await;
     stage.line("/reap docs").await;
-    stage.sees("Hidden: docs in /home/somebody/parser").await;
+    stage.sees("Hidden: docs in /home/margaret/parser").await;
     let live = stage
         .until(|text| !text.contains("↓1") && !text.contains(&child.to_string()))
         .await;

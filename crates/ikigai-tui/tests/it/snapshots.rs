@@ -303,7 +303,7 @@ const COMMANDS: [&str; 11] = [
     "/undo",
     "/redo",
     "/rewind first",
-    "/send nobody hello",
+    "/send missing hello",
     "/fork --name docs --at #1",
     "/kill docs",
     "/mouse off",

@@ -21,7 +21,7 @@ use ikigai_tui::keys::Bindings;
 use ikigai_tui::paint::Grid;
 use ikigai_tui::signs::Symbols;
 
-const HERE: &str = "/home/somebody/parser";
+const HERE: &str = "/home/margaret/parser";
 
 /// Time limit of a wait; reaching it means that the event never comes.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -204,7 +204,7 @@ impl Stage {
     ) -> Self {
         let around = UiOptions {
             symbols: Symbols::Utf8,
-            home: Some("/home/somebody".to_owned()),
+            home: Some("/home/margaret".to_owned()),
             time_of_day: |_| "14:03".to_owned(),
             now: || Micros(1_300_000_000),
             program: "ikigai",

@@ -117,7 +117,7 @@ fn without_a_shell_nothing_is_suspended() {
     let mut pty = started();
 
     pty.send("\x1a");
-    pty.wait_for_text("nobody would continue");
+    pty.wait_for_text("no process would continue");
     pty.send("x");
 
     pty.wait_for_text("Char('x')");
@@ -231,7 +231,7 @@ async fn run(mut terminal: Terminal, signals: &mut Signals) -> Result<(), Termin
                         }
                     }
                     _ if key == KeyPress::ctrl('z') && !terminal.suspend()? => {
-                        said = String::from("nobody would continue");
+                        said = String::from("no process would continue");
                     }
                     _ => {}
                 }

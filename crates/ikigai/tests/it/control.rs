@@ -358,7 +358,7 @@ fn a_second_screen_looks_on_live() {
     assert!(!own.contains("open in"), "a fork is its own: {own}");
     assert!(seen.contains(&holder), "{seen}");
     assert!(is_there, "what the second one looks at is its own affair");
-    assert!(!left.contains('◐'), "nobody works any more: {left}");
+    assert!(!left.contains('◐'), "no agent works any more: {left}");
 }
 
 /// `run` queues its message at the process that owns the agent, which answers it.

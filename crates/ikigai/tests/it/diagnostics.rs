@@ -49,7 +49,7 @@ fn log_with(variables: &[(&str, &str)]) -> Option<String> {
     let user = TestUser::new();
     let directory = user.home().join(".config/ikigai");
     fs::create_dir_all(&directory).unwrap();
-    let base = format!("http://somebody:{PASSWORD}@{}", server.address());
+    let base = format!("http://margaret:{PASSWORD}@{}", server.address());
     // Only the exchange itself knows this key.
     let command = format!("key_command = \"echo {KEY}\"");
     let config = format!(
@@ -83,7 +83,7 @@ fn log_with(variables: &[(&str, &str)]) -> Option<String> {
 }
 
 #[test]
-fn nothing_is_written_unless_somebody_asks() {
+fn nothing_is_written_without_a_variable() {
     for variables in [
         &[][..],
         &[("RUST_LOG", "off")],
@@ -95,7 +95,7 @@ fn nothing_is_written_unless_somebody_asks() {
 }
 
 #[test]
-fn the_log_tells_what_was_done_and_nobody_s_words() {
+fn the_log_has_actions_and_no_conversation() {
     let log = log_with(&[("RUST_LOG", "trace")]).unwrap();
 
     let told = [

@@ -121,7 +121,7 @@ async fn after_order(seed: u64) -> After {
     in_order.sort();
     assert_eq!(
         rows_told, in_order,
-        "order {seed}: rows are told in their order"
+        "order {seed}: rows arrive in their order"
     );
     let agents = world.log().agents(None).await.unwrap();
     let mut rows = HashMap::new();
@@ -186,7 +186,7 @@ impl After {
                 }
                 MailState::Queued => assert!(alive && shown == 0, "{mail:?}"),
                 MailState::Bounced => assert!(!alive && shown == 0, "{mail:?}"),
-                MailState::Withdrawn => panic!("nobody takes {mail:?} back"),
+                MailState::Withdrawn => panic!("no test withdraws {mail:?}"),
             }
         }
         // Mail from one sender to one receiver stays in order.

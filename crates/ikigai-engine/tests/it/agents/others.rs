@@ -53,7 +53,7 @@ async fn only_supervisors_take_over_agents() {
     second.provider.will_say("I go on alone");
     assert_eq!(work(&mut worker, "never mind it").await, Outcome::Completed);
 
-    assert_eq!(second.rows(one).await, before, "nobody settled it");
+    assert_eq!(second.rows(one).await, before, "it is not settled");
     second.provider.will_say_to("begin", "at last");
     second.provider.will_say("at last");
     typed(&mut worker, "/resume all").await;

@@ -107,7 +107,7 @@ impl World {
         let mut found = agents.into_iter().filter(|agent| agent.name == name);
         found
             .next()
-            .unwrap_or_else(|| panic!("nobody is called {name}"))
+            .unwrap_or_else(|| panic!("no agent has the name {name}"))
     }
 
     pub(super) async fn id_of(&self, name: &str) -> AgentId {

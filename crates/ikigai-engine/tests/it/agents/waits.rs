@@ -70,7 +70,7 @@ async fn a_wait_ends_at_its_deadline() {
     let mut worker = world.root().await;
     let root = worker.agent().state.agent();
     world.provider.will(calls([wait(30, &[])]));
-    world.provider.will_say("nobody wrote");
+    world.provider.will_say("no messages");
     let begun = Instant::now();
 
     work(&mut worker, "go").await;
@@ -111,7 +111,7 @@ async fn open_wait_resumes_with_what_is_left() {
         Some("interrupted")
     );
     assert!(world.results(root).await.is_empty(), "it stays open");
-    world.provider.will_say("nobody wrote");
+    world.provider.will_say("no messages");
     let begun = Instant::now();
     let (outcome, _) = work_and_say(&mut worker, AgentJob::Resume, std::future::pending()).await;
     assert_eq!(outcome.unwrap(), Outcome::Completed);

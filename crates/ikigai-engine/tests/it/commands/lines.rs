@@ -107,7 +107,7 @@ async fn a_shell_line_needs_a_directory() {
         assert!(came.warned);
         assert_eq!(
             came.output,
-            "⚠ /home/somebody/parser is not a directory · /cd PATH"
+            "⚠ /home/margaret/parser is not a directory · /cd PATH"
         );
         let rows = world.rows(worker.agent().state.agent()).await;
         let row = rows.last().unwrap();
@@ -163,7 +163,7 @@ async fn a_message_brings_the_files_that_it_names() {
         let shown = seen(&world, &worker).await.scrollback;
         assert!(shown.contains(&format!("❯ {text}")), "{shown:#?}");
     }
-    for text in ["ask @somebody", "add @types/node", "mail me@src/a.rs", "@"] {
+    for text in ["ask @margaret", "add @types/node", "mail me@src/a.rs", "@"] {
         world.provider.will_say("ok");
         say(&mut worker, text).await.unwrap();
         let said = texts(&world, &worker).await;

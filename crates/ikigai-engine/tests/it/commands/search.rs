@@ -72,7 +72,7 @@ async fn a_search_does_not_find_itself_and_says_what_is_wrong_with_it() {
     assert_eq!(first, second);
     assert!(first.starts_with("#4 "), "{first}");
     assert_eq!(printed(&mut root, "/search nowhere").await, "No match");
-    for wrong in ["/search", "/search kind:dream", "/search x agent:nobody"] {
+    for wrong in ["/search", "/search kind:dream", "/search x agent:missing"] {
         assert!(line(&mut root, wrong).await.warned, "{wrong}");
     }
 }
@@ -86,7 +86,7 @@ async fn a_model_recalls_what_a_dead_agent_said() {
     for arguments in [
         json!({"query": "treasure", "agent": "scout", "kind": "assistant"}),
         json!({"query": "treasure", "limit": 1}),
-        json!({"query": "x", "agent": "nobody"}),
+        json!({"query": "x", "agent": "missing"}),
     ] {
         let calls = vec![call("recall", &arguments)];
         world.provider.will([Step::FinishWith(calls)]);
@@ -105,5 +105,5 @@ async fn a_model_recalls_what_a_dead_agent_said() {
         outputs[..2],
         ["#scout.4 (assistant, 3 days ago): The treasure lies under the plum tree."; 2]
     );
-    assert_eq!(outputs[2], "no agent named nobody");
+    assert_eq!(outputs[2], "no agent named missing");
 }

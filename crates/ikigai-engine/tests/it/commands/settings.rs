@@ -91,10 +91,7 @@ async fn tools_are_listed_shown_and_restricted() {
     assert!(list.contains("● change"), "{list}");
     assert!(list.ends_with("all enabled"), "{list}");
     let shown = printed(&mut worker, "/tools look").await;
-    assert_eq!(
-        shown,
-        "look\ndoes as it is told\n{\n  \"type\": \"object\"\n}"
-    );
+    assert_eq!(shown, "look\nobeys\n{\n  \"type\": \"object\"\n}");
     let cases = [
         ("/tools loook", "⚠ no tool loook · did you mean look?"),
         ("/tools only", "⚠ usage: /tools only NAME…"),

@@ -66,8 +66,8 @@ async fn rewinds_that_cannot_be_done_warn_and_leave_no_rewind_row() {
             "⚠ invalid event #x: use #12, or #name.12 of an ancestor",
         ),
         (
-            "/rewind #nobody.3",
-            "⚠ no event #nobody.3 in this agent · /history lists them",
+            "/rewind #missing.3",
+            "⚠ no event #missing.3 in this agent · /history lists them",
         ),
         ("/redo", "⚠ nothing to redo"),
         ("/mark #3", "⚠ a label cannot begin with #"),

@@ -86,10 +86,10 @@ async fn context_is_shown_as_a_bar_and_a_table() {
     let shown = printed(&mut worker, "/context").await;
 
     let expected = "\
-████████████████████████████████████████ 104% of 1.0k
+████████████████████████████████████████ 103% of 1.0k
 system           3
 pins             0
-tools          782  recall 227 · fork 182 · wait 179 …
+tools          777  recall 225 · fork 180 · wait 178 …
 summary         54  replaces 11 earlier turns · /context undo
 verbatim       121  11 of your messages word for word
 messages        83  2 turns · #46 \"question 11\" 47 · #44 \"…\" 36
@@ -149,8 +149,8 @@ async fn the_size_of_requests_is_set_and_taken_off() {
             "Limit set to 860 tokens. The next turn leaves out the oldest ones",
         ),
         (
-            "/context budget 785",
-            "Limit set to 785 tokens, but system prompt, pins and tools already need 785",
+            "/context budget 780",
+            "Limit set to 780 tokens, but system prompt, pins and tools already need 780",
         ),
         ("/context budget off", "Limit removed"),
     ];

@@ -224,7 +224,7 @@ impl Environment for Mortal {
         if self.point == Some(point) && self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
             tell(&format!("killed {point}"));
             kill_process(getpid(), Signal::KILL).unwrap();
-            unreachable!("nobody survives that");
+            unreachable!("this scenario kills the process");
         }
         if point == self.goes_on_at {
             self.provider.go_on();

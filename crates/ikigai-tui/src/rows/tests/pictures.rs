@@ -38,7 +38,7 @@ fn gallery() -> Vec<(&'static str, Shown)> {
             .collect();
         lines.join("\n")
     };
-    let answer = "Two things are **wrong**:\n\n1. `lex` never ends on `\"`\n2. nobody tests it\n\n\
+    let answer = "Two things are **wrong**:\n\n1. `lex` never ends on `\"`\n2. no one tests it\n\n\
                   ```rust\nfn lex(text: &str) -> Vec<Token> {\n    todo!() // soon\n}\n```\n\n\
                   | file | lines |\n|---|--:|\n| lexer.rs | 410 |\n| parser.rs | 1200 |\n";
     let edit = "src/lexer.rs: +2 −1\n@@ -98,4 +98,5 @@\n fn end(&self) -> bool {\n-    self.at > self.text.len()\n\
@@ -58,7 +58,7 @@ fn gallery() -> Vec<(&'static str, Shown)> {
         (
             "user",
             Event::user(
-                "what is wrong with the lexer, and why does nobody notice?\nlook at the tests too",
+                "what is wrong with the lexer, and why does no one notice?\nlook at the tests too",
             ),
         ),
         (
