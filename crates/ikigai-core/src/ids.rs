@@ -1,4 +1,4 @@
-//! Identifiers of agents, sessions and processes, positions in the log, and times.
+//! Identifiers of agents, sessions, machines and processes, positions in the log, and times.
 
 use std::fmt;
 use std::str::FromStr;
@@ -133,6 +133,10 @@ id_type! {
 id_type! {
     /// Id of a running process of ikigai, which may own agents.
     ProcessId
+}
+id_type! {
+    /// Id of a machine: one user's local state in one system or container.
+    MachineId
 }
 
 /// Position of a row in its agent's log, from 1 without gaps. 0 is before the first row.

@@ -14,6 +14,7 @@ pub mod find;
 pub mod fork;
 mod future;
 pub mod grants;
+pub mod identity;
 pub mod ids;
 mod json;
 pub mod kind;
@@ -33,7 +34,8 @@ pub mod words;
 
 pub use event::{Event, NewRow, Row};
 pub use future::BoxFuture;
-pub use ids::{AgentId, Epoch, Micros, ProcessId, RowRef, Seq, SessionId};
+pub use identity::PersonName;
+pub use ids::{AgentId, Epoch, MachineId, Micros, ProcessId, RowRef, Seq, SessionId};
 pub use kind::{Kind, StoredKind, is_conversation_kind};
 pub use message::{Block, Message, Role};
 pub use path::Path;

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ikigai_core::{AgentId, Micros, ProcessId, SessionId};
+use ikigai_core::{AgentId, MachineId, Micros, PersonName, ProcessId, SessionId};
 use ikigai_store::{MailId, ReservationId, RunId};
 use ikigai_tools::permission::GrantKey;
 use jiff::Timestamp;
@@ -21,7 +21,7 @@ pub struct Platform {
     pub shell: String,
 }
 
-/// External inputs of the engine: time, ids, randomness, home directory and grant key.
+/// External inputs of the engine: time, ids, randomness, person, machine and grant key.
 pub trait Environment: Send + Sync {
     /// Returns the current time.
     fn now(&self) -> Micros;
@@ -52,6 +52,16 @@ pub trait Environment: Send + Sync {
     /// Returns the key that tags grants of this user on this machine.
     fn grant_key(&self) -> GrantKey {
         GrantKey::of_this_process()
+    }
+
+    /// Returns the person for whom the engine works: the author of what they type and decide.
+    fn person(&self) -> Option<PersonName> {
+        None
+    }
+
+    /// Returns the machine on which the engine works; its directories are its workspaces.
+    fn machine(&self) -> Option<MachineId> {
+        None
     }
 
     /// Handles a crash point; tests end the process there.

@@ -156,6 +156,11 @@ impl Url {
         without_scheme(text).is_some()
     }
 
+    /// Returns the role as which programs connect.
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+
     /// Parses a URL with the environment variables of this process.
     pub fn parse(text: &str) -> Result<Self, BadUrl> {
         Self::read(text, |name| std::env::var(name).ok())

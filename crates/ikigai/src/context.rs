@@ -14,6 +14,7 @@ use tokio::runtime::Runtime;
 
 use crate::config::{self, Config};
 use crate::diagnostics;
+use crate::identity;
 use crate::keepers::{keepers, this_host};
 use crate::machine::Machine;
 use crate::runtime::runtime;
@@ -119,7 +120,8 @@ impl ProgramContext {
         let tools = tools::all(&registry, &config.work(), safety.hidden.clone());
         let tools = Arc::new(tools);
         let window = window_tokens()?.or(config.budget_tokens);
-        let engine = Engine::new(store.log(), Arc::new(Machine::default()), registry.clone())
+        let machine = Machine::of(identity::person(place, config));
+        let engine = Engine::new(store.log(), Arc::new(machine), registry.clone())
             .with_window_tokens(window)
             .with_context_limits(config.context_limits()?)
             .with_tools(tools.clone(), safety)

@@ -19,7 +19,9 @@ use crate::arguments::{DoctorOrder, exit};
 use crate::config::{self, Config};
 use crate::context::{ProgramContext, configuration, registry};
 use crate::control;
+use crate::identity;
 use crate::index;
+use crate::keepers::this_host;
 use crate::output::{print, visible};
 use crate::runtime::runtime;
 use crate::store::StoreUse;
@@ -53,6 +55,7 @@ pub(crate) fn doctor(db: Option<String>, order: &DoctorOrder) -> Result<ExitCode
         findings.extend(check_store(&place, &config)?);
     }
     let of_store = findings.len();
+    findings.push(check_identity(&place, &config));
     findings.extend(check_directories());
     findings.extend(check_models(&config)?);
     findings.push(check_sandbox(&config)?);
@@ -74,6 +77,18 @@ pub(crate) fn doctor(db: Option<String>, order: &DoctorOrder) -> Result<ExitCode
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// Shows the person and the machine to which new workspaces belong.
+fn check_identity(place: &StoreLocation, config: &Config) -> Finding {
+    let (host, machine) = (this_host(), identity::machine());
+    match identity::person(place, config) {
+        Some(person) => Finding::Good(format!("identity: {person} on {host} (machine {machine})")),
+        None => Finding::Warning(
+            format!("identity: no usable name on {host} (machine {machine})"),
+            "set `name` in the section [user] of the config".to_owned(),
+        ),
+    }
 }
 
 /// Finds directories of the program that other users may read or write.

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use ikigai_core::PersonName;
+use ikigai_core::identity::BadPersonName;
 use ikigai_core::project::ContextLimits;
 use ikigai_engine::Resume;
 use ikigai_providers::catalogue::{Catalogue, ModelName, ModelSpec};
@@ -60,6 +62,7 @@ pub(crate) struct Config {
     context: context::ContextSection,
     /// Additional trusted certificates.
     ca_file: Option<AbsolutePath>,
+    user: UserSection,
     providers: BTreeMap<String, ProviderSection>,
     models: BTreeMap<String, ModelSection>,
     /// Models section of the project's file.
@@ -70,6 +73,26 @@ pub(crate) struct Config {
     web: work::WebSettings,
     limits: work::LimitsSection,
     agents: work::AgentsSection,
+}
+
+/// `[user]`.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+struct UserSection {
+    name: Option<UserName>,
+}
+
+/// Name of the user.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(try_from = "String")]
+struct UserName(PersonName);
+
+impl TryFrom<String> for UserName {
+    type Error = BadPersonName;
+
+    fn try_from(name: String) -> Result<Self, BadPersonName> {
+        name.parse().map(Self)
+    }
 }
 
 /// `resume`.
@@ -219,6 +242,11 @@ impl Config {
         };
         project::check(&text, file)?;
         toml::from_str(&text).map_err(|error| project::unreadable(file, &text, &error))
+    }
+
+    /// Returns the name of the user in a local store.
+    pub(crate) fn user_name(&self) -> Option<PersonName> {
+        self.user.name.clone().map(|name| name.0)
     }
 
     /// Returns the handling of interrupted turns at start, for front ends that supervise agents.

@@ -144,6 +144,11 @@ pub(crate) const KEYS: &[Key] = &[
         "additional trusted certificates",
     ),
     key(
+        "user.name",
+        "- the login name",
+        "your name as author in a local store; on a server it is your role",
+    ),
+    key(
         "keys.*",
         "- see docs/keys.md",
         "key binding: \"ctrl-o\" = \"newline\"",

@@ -21,6 +21,7 @@ mod endurance;
 mod exports;
 mod grants;
 mod hostile_text;
+mod identity;
 mod inbox;
 mod key_commands;
 mod last_agents;
