@@ -6,7 +6,11 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use ikigai_providers::small_file;
 use tokio::task::spawn_blocking;
+
+/// Size limit of `.git` and `HEAD` if they are files.
+const MOST_HEAD_BYTES: u64 = 4096;
 
 /// Reads the metadata of a file.
 pub(crate) async fn metadata(path: &Path) -> io::Result<Metadata> {
@@ -28,13 +32,48 @@ pub(crate) async fn remove(path: &Path) -> io::Result<()> {
     spawn_blocking(move || fs::remove_file(path)).await?
 }
 
-/// Finds the root of the repository that holds a directory.
-pub(crate) async fn repository_root(directory: &Path) -> Option<PathBuf> {
-    let directory = directory.to_owned();
-    let find = move || {
-        let mut above = directory.ancestors();
-        let root = above.find(|ancestor| ancestor.join(".git").exists());
-        root.map(Path::to_owned)
-    };
-    spawn_blocking(find).await.ok()?
+/// Checkout of a repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Checkout {
+    pub(crate) root: PathBuf,
+    /// Name of the branch; none if a commit is checked out, or if `HEAD` is not readable.
+    pub(crate) branch: Option<String>,
 }
+
+/// Finds the checkout that holds a directory, without running git.
+pub(crate) async fn checkout(directory: &Path) -> Option<Checkout> {
+    let directory = directory.to_owned();
+    spawn_blocking(move || checkout_above(&directory))
+        .await
+        .ok()?
+}
+
+fn checkout_above(directory: &Path) -> Option<Checkout> {
+    let root = directory.ancestors().find(|it| it.join(".git").exists())?;
+    let entry = root.join(".git");
+    let folder = if entry.is_dir() {
+        Some(entry)
+    } else {
+        // A worktree or submodule names its folder in a file.
+        let text = beginning(&entry);
+        let path = text.as_deref().and_then(|it| it.strip_prefix("gitdir:"));
+        path.map(|path| root.join(path.trim()))
+    };
+    let head = folder.and_then(|folder| beginning(&folder.join("HEAD")));
+    let branch = head.as_deref().and_then(|it| it.strip_prefix("ref:"));
+    let branch = branch.map(|it| it.trim().trim_start_matches("refs/heads/").to_owned());
+    Some(Checkout {
+        root: root.to_owned(),
+        branch: branch.filter(|it| !it.is_empty()),
+    })
+}
+
+/// Reads the first line of a small regular file; none if it is something else or has no text.
+fn beginning(path: &Path) -> Option<String> {
+    let mut file = small_file::open(path).ok()??;
+    let text = small_file::read(&mut file, MOST_HEAD_BYTES).ok()?;
+    text.lines().next().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests;

@@ -18,7 +18,7 @@ use ikigai_tools::process::git_status;
 use ikigai_tools::{AllowedHost, Confinement, Place};
 
 use crate::EngineReader;
-use crate::file_system::repository_root;
+use crate::file_system::checkout;
 use crate::tools::Freedom;
 
 /// Time limit of the repository's status.
@@ -56,6 +56,8 @@ pub(crate) struct SeatQuery<'a> {
     pub(crate) mode: Approve,
     /// True if a user answers questions.
     pub(crate) answers: bool,
+    /// True if the status of the repository is wanted, which only a first message has.
+    pub(crate) status: bool,
 }
 
 /// Facts about the surroundings of an agent.
@@ -72,11 +74,17 @@ pub(crate) async fn seat_facts(engine: &EngineReader, query: SeatQuery<'_>) -> O
     let workdir = PathBuf::from(query.settings.workdir.as_deref().unwrap_or("/"));
     let mut facts = SeatFacts::default();
     facts.set("working directory", &workdir.display().to_string());
-    match repository_of(engine, &workdir).await {
-        Some((root, branch, status)) => {
-            let branch = branch.map_or_else(String::new, |branch| format!(", branch {branch}"));
-            facts.set("repository", &format!("{}{branch}", root.display()));
-            facts.status = status;
+    match checkout(&workdir).await {
+        Some(checkout) => {
+            let branch = checkout.branch.map(|branch| format!(", branch {branch}"));
+            let root = checkout.root.display();
+            facts.set(
+                "repository",
+                &format!("{root}{}", branch.unwrap_or_default()),
+            );
+            if query.status {
+                facts.status = repository_status(engine, &workdir).await;
+            }
         }
         None => facts.set("repository", "none"),
     }
@@ -103,12 +111,8 @@ fn model_name(engine: &EngineReader, settings: &Settings) -> String {
     )
 }
 
-/// Returns root, branch and short status of the repository that holds a directory.
-async fn repository_of(
-    engine: &EngineReader,
-    workdir: &Path,
-) -> Option<(PathBuf, Option<String>, String)> {
-    let root = repository_root(workdir).await?;
+/// Returns the short status of the repository that holds a directory; empty if git does not answer.
+async fn repository_status(engine: &EngineReader, workdir: &Path) -> String {
     let place = Place {
         workdir: workdir.to_owned(),
         hidden: engine.safety.hidden.clone(),
@@ -121,19 +125,16 @@ async fn repository_of(
         STATUS_BYTES,
     );
     let Some(status) = status.await else {
-        return Some((root, None, String::new()));
+        return String::new();
     };
     let status = (engine.safety.blank)(status.as_bytes()).into_owned();
     let status = String::from_utf8_lossy(&status);
-    let (first, rest) = status.split_once('\n').unwrap_or((&status, ""));
-    let branch = first.strip_prefix("## ");
-    let branch = branch.map(|it| it.trim_start_matches("No commits yet on ").to_owned());
-    let rest = if rest.trim().is_empty() {
-        "clean"
-    } else {
-        rest.trim_end()
-    };
-    Some((root, branch, rest.to_owned()))
+    // The first line names the branch.
+    let (_, rest) = status.split_once('\n').unwrap_or((&status, ""));
+    if rest.trim().is_empty() {
+        return "clean".to_owned();
+    }
+    rest.trim_end().to_owned()
 }
 
 /// Describes the limits of commands, and how to ask for more.

@@ -310,6 +310,7 @@ async fn child_facts(
         settings: &settings,
         mode,
         answers: engine.hub.observer().1,
+        status: true,
     };
     Box::pin(seat_facts(engine, query)).await
 }

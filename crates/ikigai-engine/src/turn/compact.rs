@@ -435,7 +435,7 @@ impl ContextKeeper<'_> {
             open.push_str("Child agents still running: ");
             open.push_str(&running.join(", "));
         }
-        if let Some(facts) = environment::facts(&self.worker.ledger, answers).await {
+        if let Some(facts) = environment::facts(&self.worker.ledger, answers, false).await {
             if !open.is_empty() {
                 open.push_str("\n\n");
             }

@@ -12,12 +12,13 @@ use crate::{EngineError, mentions};
 /// Longest command line of a process among the facts, in characters.
 const COMMAND_CHARS: usize = 60;
 
-/// Gathers the facts about an agent's surroundings.
-pub(super) async fn facts(ledger: &Ledger, answers: bool) -> Option<SeatFacts> {
+/// Gathers the facts about an agent's surroundings, with the status of its repository if wanted.
+pub(super) async fn facts(ledger: &Ledger, answers: bool, status: bool) -> Option<SeatFacts> {
     let query = SeatQuery {
         settings: ledger.settings(),
         mode: ledger.grant().mode,
         answers,
+        status,
     };
     let facts = Box::pin(seat_facts(&ledger.engine, query)).await?;
     let name = ledger.settings().name.as_deref().unwrap_or_default();
@@ -41,11 +42,12 @@ pub(super) async fn add(
     answers: bool,
     note: &str,
 ) -> Result<(), EngineError> {
-    let facts = facts(ledger, answers).await;
+    let known = mentions::known_environment(ledger).await?;
+    // Running git takes longer than a commit, so later messages do not wait for it.
+    let facts = facts(ledger, answers, known.is_none()).await;
     if facts.is_none() && note.is_empty() {
         return Ok(());
     }
-    let known = mentions::known_environment(ledger).await?;
     match facts {
         Some(facts) => {
             let facts = facts.corrected(known.as_ref());

@@ -1,5 +1,7 @@
 //! The environment block of a first message, and notes about later changes.
 
+use std::process::Command;
+
 use ikigai_core::data::{self, UserData};
 use ikigai_core::message::Block;
 use ikigai_core::render::{Shown, render};
@@ -162,4 +164,41 @@ async fn a_child_knows_that_it_is_one() {
     }
     let data: UserData = data::read(prompt.data.as_deref());
     assert_eq!(data.typed.as_deref(), Some("fix the lexer"));
+}
+
+/// The status of a repository comes with the first message; later ones do not run git.
+#[tokio::test]
+async fn the_status_of_a_repository_is_sent_once() {
+    let repository = tempfile::tempdir().unwrap();
+    let path = repository.path().to_str().unwrap();
+    let git = |arguments: &[&str]| {
+        let mut git = Command::new("git");
+        let done = git.current_dir(path).args(arguments).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+    };
+    git(&["init", "-q", "-b", "lexer"]);
+    std::fs::write(repository.path().join("new.txt"), "text").unwrap();
+    let world = World::with_platform();
+    let mut worker = world.engine.create_root(path, path).await.unwrap();
+
+    let first = exchange(&world, &mut worker, "one").await;
+    std::fs::write(repository.path().join("newer.txt"), "text").unwrap();
+    let second = exchange(&world, &mut worker, "two").await;
+    git(&["checkout", "-q", "-b", "parser"]);
+    let third = exchange(&world, &mut worker, "three").await;
+
+    assert!(
+        first.contains(&format!("repository: {path}, branch lexer\n")),
+        "{first}"
+    );
+    assert!(
+        first.contains("git status at the start:\n?? new.txt\n"),
+        "{first}"
+    );
+    assert_eq!(second, "two");
+    assert!(
+        third.contains(&format!("repository: {path}, branch parser\n")),
+        "{third}"
+    );
+    assert!(!third.contains("status"), "{third}");
 }
