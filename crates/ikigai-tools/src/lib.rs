@@ -46,7 +46,7 @@ pub use external::Broken;
 pub use host_proxy::AllowedHost;
 pub use output::{CallEnding, Output, Stale};
 pub use schedule::{Paths, Touches};
-pub use temporary_directory::TemporaryDirectory;
+pub use temporary_directory::{TemporaryDirectory, remove_abandoned_directories};
 
 /// Future that a tool returns.
 pub type ToolFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;

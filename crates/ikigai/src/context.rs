@@ -9,6 +9,7 @@ use ikigai_engine::{Engine, Environment, System};
 use ikigai_providers::registry::{Random, Registry, Variables};
 use ikigai_providers::transport::{Client, Deadlines};
 use ikigai_store::{AgentRecord, ProcessRecord};
+use ikigai_tools::remove_abandoned_directories;
 use ikigai_tui::terminal::exit_time_left;
 use tokio::runtime::Runtime;
 
@@ -114,6 +115,11 @@ impl ProgramContext {
         config: &Config,
         store_use: StoreUse,
     ) -> Result<Self> {
+        if store_use == StoreUse::Work {
+            // It may take a while, and nothing depends on it.
+            let thread = std::thread::Builder::new().name("temporary files".to_owned());
+            let _ = thread.spawn(remove_abandoned_directories);
+        }
         let store = AnyStore::open(place, this_process(), store_use)?;
         let registry = Arc::new(registry(config)?);
         let safety = tools::safety(place, &registry, &config.work());

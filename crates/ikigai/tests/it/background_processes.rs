@@ -184,6 +184,26 @@ fn run_ends_its_processes_unless_it_keeps_them() {
     mock.expect([background("sleep 1000"), says("started")]);
     let said = user.ikigai(&["run", "--approve", "all", "start it"]);
     assert_eq!(said.code, Some(0), "{}", said.err);
+/// The directory for temporary files that a killed program left is removed at the next start.
+#[test]
+fn a_killed_program_leaves_no_temporary_directory_for_long() {
+    let user = TestUser::new();
+    let mock = mock_model(&user);
+    let program = start(&user, &["--approve", "all"]);
+    let command = json!({"command": "touch \"$TMPDIR/file\"; echo \"$TMPDIR\""});
+    mock.expect([calls("bash", &command), says("done")]);
+    submit(&program, "make a file");
+    let result = last_result(&mock);
+    let directory = Path::new(result.lines().next().unwrap());
+    assert!(directory.join("file").exists(), "{result}");
+
+    program.kill();
+    assert!(directory.join("file").exists());
+    let program = start(&user, &[]);
+    wait_until(|| !directory.exists());
+    program.end().unwrap();
+}
+
     assert!(
         said.err.contains("Background processes were stopped"),
         "{}",
