@@ -45,6 +45,8 @@ pub struct Safety {
     pub hosts: Arc<[AllowedHost]>,
     /// Paths that confined processes may write besides the usual ones.
     pub writable: Vec<PathBuf>,
+    /// Caches of package managers that they may write.
+    pub caches: Vec<PathBuf>,
     /// Ports on loopback that confined processes may connect to, besides their own.
     pub loopback_ports: Arc<[u16]>,
     /// Rules of the configuration that allow without asking.
@@ -71,6 +73,7 @@ impl Default for Safety {
             network: false,
             hosts: Arc::default(),
             writable: Vec::new(),
+            caches: Vec::new(),
             loopback_ports: Arc::default(),
             allow: Vec::new(),
             refuse: Vec::new(),

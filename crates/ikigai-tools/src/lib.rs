@@ -228,8 +228,8 @@ pub enum Confinement {
         loopback_ports: Arc<[u16]>,
         /// Paths that it may not even read.
         hidden: Arc<[PathBuf]>,
-        /// Working directory in which hooks and settings of repositories are protected.
-        guarded: Option<PathBuf>,
+        /// Directories in which hooks and settings of repositories are protected.
+        guarded: Vec<PathBuf>,
     },
 }
 
@@ -281,9 +281,19 @@ impl Confinement {
         self
     }
 
-    /// Adds directories and files that a sandbox may write.
+    /// Adds directories and files that a sandbox may write, except for hooks and settings of
+    /// repositories.
     #[must_use]
     pub fn with_writable(mut self, paths: &[PathBuf]) -> Self {
+        if let Self::Sandbox { guarded, .. } = &mut self {
+            guarded.extend_from_slice(paths);
+        }
+        self.with_caches(paths)
+    }
+
+    /// Adds caches that a sandbox may write, with everything in them.
+    #[must_use]
+    pub fn with_caches(mut self, paths: &[PathBuf]) -> Self {
         if let Self::Sandbox { write, .. } = &mut self {
             write.extend_from_slice(paths);
             write.sort();

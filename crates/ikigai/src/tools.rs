@@ -90,7 +90,8 @@ pub(crate) fn safety(store: &StoreLocation, registry: &Arc<Registry>, work: &Wor
         sandbox: work.sandbox.is_enabled().then_some(probe),
         network: work.sandbox.has_network(),
         hosts: work.sandbox.hosts().into(),
-        writable: writable(work),
+        writable: work.sandbox.writable(home().as_deref()),
+        caches: caches(work),
         loopback_ports: work.sandbox.loopback_ports().into(),
         allow: work.permissions.allow(),
         refuse: work.permissions.refuse(),
@@ -99,21 +100,22 @@ pub(crate) fn safety(store: &StoreLocation, registry: &Arc<Registry>, work: &Wor
     }
 }
 
-/// Returns the paths that sandboxed processes may write besides the usual ones.
-///
-/// With network, or with listed hosts, they may also fill the caches of package managers.
-fn writable(work: &Work) -> Vec<PathBuf> {
-    let home = env::home_dir().filter(|home| home.is_absolute());
-    let mut paths = work.sandbox.writable(home.as_deref());
+/// Returns the caches that sandboxed processes may fill, with network or with listed hosts.
+fn caches(work: &Work) -> Vec<PathBuf> {
     if work.sandbox.has_network() || !work.sandbox.hosts().is_empty() {
-        paths.extend(package_caches(home.as_deref(), |name| env::var_os(name)));
+        package_caches(home().as_deref(), |name| env::var_os(name))
+    } else {
+        Vec::new()
     }
-    paths
+}
+
+fn home() -> Option<PathBuf> {
+    env::home_dir().filter(|home| home.is_absolute())
 }
 
 /// Returns the paths that no tool may read or write.
 pub(crate) fn hidden_paths(store: &StoreLocation, work: &Work) -> Vec<PathBuf> {
-    let home = env::home_dir().filter(|home| home.is_absolute());
+    let home = home();
     let also = work.sandbox.hidden(home.as_deref());
     let workdir = env::current_dir().ok();
     let secret = secret_paths(home.as_deref(), workdir.as_deref(), |name| {

@@ -129,7 +129,7 @@ mod tests {
             hosts: Arc::default(),
             loopback_ports: Arc::from(ports),
             hidden: [PathBuf::from("/key")].into(),
-            guarded: None,
+            guarded: Vec::new(),
         };
 
         let usual = describe(&confinement(false, &[5432, 6379]), true);

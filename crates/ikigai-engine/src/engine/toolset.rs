@@ -112,6 +112,7 @@ impl EngineReader {
             Freedom::Reading => sandbox::reading(hidden),
             Freedom::Working => sandbox::usual(&place.workdir, self.safety.network, hidden)
                 .with_writable(&self.safety.writable)
+                .with_caches(&self.safety.caches)
                 .with_hosts(self.safety.hosts.clone())
                 .with_loopback_ports(self.safety.loopback_ports.clone()),
         }

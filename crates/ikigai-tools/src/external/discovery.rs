@@ -299,7 +299,7 @@ async fn ask(path: &Path, name: &str, search: ToolSearch) -> ProbeOutcome {
             hosts: Arc::default(),
             loopback_ports: Arc::default(),
             hidden: search.hidden,
-            guarded: None,
+            guarded: Vec::new(),
         },
     };
     let ended = match process::run(job, &CancellationToken::new(), Arc::new(|_| {})).await {

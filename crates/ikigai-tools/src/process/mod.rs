@@ -17,6 +17,7 @@ mod streams;
 mod ticker;
 mod unseen_lines;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -236,7 +237,7 @@ pub async fn has_namespaces() -> bool {
             hosts: Arc::default(),
             loopback_ports: Arc::default(),
             hidden: Arc::from([]),
-            guarded: None,
+            guarded: Vec::new(),
         },
     };
     let has_namespaces = || {
@@ -308,7 +309,7 @@ struct Running {
     main: Option<i32>,
     mark: Mark,
     warning: Option<String>,
-    guard: Option<RepositoryGuard>,
+    guards: Vec<RepositoryGuard>,
     has_namespaces: bool,
     refusals: RefusalLog,
     /// Way to listed hosts, until the run ends.
@@ -329,10 +330,13 @@ impl Running {
     /// Starts a process; `has_input` gives it a pipe as standard input. Blocks.
     fn launch(job: Job, has_input: bool) -> io::Result<(Self, Pipes)> {
         let program = Path::new(&job.program);
-        let mut guard = guard_of(&job.confinement);
-        let read_only = guard.as_ref().map_or(&[][..], RepositoryGuard::mountable);
+        let mut guards = guards_of(&job.confinement);
+        let read_only: Vec<PathBuf> = guards
+            .iter()
+            .flat_map(|guard| guard.mountable().iter().cloned())
+            .collect();
         let (mut jail, warning) =
-            sandbox::jail(&job.confinement, program, read_only, sandbox::in_force)?;
+            sandbox::jail(&job.confinement, program, &read_only, sandbox::in_force)?;
         let mark = Mark::new(&job.cookie);
         let (output, output_end) = io::pipe()?;
         let mut command = Command::new(&job.program);
@@ -381,8 +385,8 @@ impl Running {
         let child = spawn::spawn(&mut command, &mark, jail)?;
         let listener = listener.and_then(ListenerReceiver::receive);
         let has_namespaces = listener.as_ref().is_some_and(Listener::has_mounts);
-        if let Some(guard) = guard.as_mut().filter(|_| has_namespaces) {
-            guard.set_mounted();
+        if has_namespaces {
+            guards.iter_mut().for_each(RepositoryGuard::set_mounted);
         }
         if let Some(listener) = listener {
             let mark = mark.clone();
@@ -400,7 +404,7 @@ impl Running {
             main,
             mark,
             warning,
-            guard,
+            guards,
             has_namespaces,
             refusals,
             _proxy: proxy,
@@ -472,10 +476,16 @@ impl Running {
     }
 
     /// Reverts changes to protected paths; no process is left to make more.
-    async fn finish_guard(&mut self) -> Option<String> {
-        let guard = self.guard.take()?;
-        let finished = tokio::task::spawn_blocking(move || guard.finish()).await;
-        finished.ok().flatten()
+    async fn finish_guards(&mut self) -> Option<String> {
+        let guards = std::mem::take(&mut self.guards);
+        if guards.is_empty() {
+            return None;
+        }
+        let finish = move || {
+            let remarks = guards.into_iter().map(RepositoryGuard::finish);
+            remarks.fold(None, join_warnings)
+        };
+        tokio::task::spawn_blocking(finish).await.ok().flatten()
     }
 
     /// Ends the main process and all its descendants.
@@ -491,7 +501,7 @@ impl Running {
     /// Finishes once no process is left; returns the remark about the run.
     async fn conclude(&mut self) -> Option<String> {
         self.is_over = true;
-        let remark = self.finish_guard().await;
+        let remark = self.finish_guards().await;
         join_warnings(self.warning.take(), remark)
     }
 }
@@ -501,22 +511,25 @@ impl Drop for Running {
         if !self.is_over {
             family::end(&self.mark, self.main, Duration::ZERO);
         }
-        if let Some(guard) = self.guard.take() {
+        for guard in self.guards.drain(..) {
             guard.finish();
         }
     }
 }
 
 /// Records the protected paths, for a command that may write near them.
-fn guard_of(confinement: &Confinement) -> Option<RepositoryGuard> {
-    match confinement {
-        Confinement::Sandbox {
-            write,
-            guarded: Some(workdir),
-            ..
-        } if !write.is_empty() => Some(RepositoryGuard::begin(workdir, write)),
-        _ => None,
+fn guards_of(confinement: &Confinement) -> Vec<RepositoryGuard> {
+    let Confinement::Sandbox { write, guarded, .. } = confinement else {
+        return Vec::new();
+    };
+    if write.is_empty() {
+        return Vec::new();
     }
+    let roots: BTreeSet<&PathBuf> = guarded.iter().filter(|root| root.is_dir()).collect();
+    let guards = roots.into_iter();
+    guards
+        .map(|root| RepositoryGuard::begin(root, write))
+        .collect()
 }
 
 fn ports_of(confinement: &Confinement) -> Arc<[u16]> {

@@ -187,7 +187,7 @@ pub fn usual(workdir: &Path, network: bool, hidden: Arc<[PathBuf]>) -> Confineme
         hosts: Arc::default(),
         loopback_ports: Arc::default(),
         hidden,
-        guarded: Some(workdir.to_path_buf()),
+        guarded: vec![workdir.to_path_buf()],
     }
 }
 
@@ -199,7 +199,7 @@ pub fn reading(hidden: Arc<[PathBuf]>) -> Confinement {
         hosts: Arc::default(),
         loopback_ports: Arc::default(),
         hidden,
-        guarded: None,
+        guarded: Vec::new(),
     }
 }
 

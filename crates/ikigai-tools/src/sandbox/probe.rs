@@ -46,7 +46,7 @@ fn attempt(place: &ProbeDirectory) -> Force {
         hosts: Arc::default(),
         loopback_ports: Arc::default(),
         hidden: Arc::from([place.secret.clone()]),
-        guarded: None,
+        guarded: Vec::new(),
     };
     match Jail::of(&confinement, Path::new("")) {
         Ok(Some(jail)) => {

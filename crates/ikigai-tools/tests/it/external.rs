@@ -137,7 +137,7 @@ impl Machine {
                 hosts: Arc::default(),
                 loopback_ports: Arc::default(),
                 hidden: self.hidden(),
-                guarded: None,
+                guarded: Vec::new(),
             },
         })
         .await;

@@ -296,7 +296,7 @@ fn working(directory: &Path) -> Confinement {
         hosts: Arc::default(),
         loopback_ports: Arc::default(),
         hidden: Arc::from([]),
-        guarded: None,
+        guarded: Vec::new(),
     }
 }
 

@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ikigai_tools::Confinement;
 use ikigai_tools::process::{Cause, run};
 use ikigai_tools::protected_paths::program_settings;
 use ikigai_tools::sandbox::usual;
@@ -69,8 +70,17 @@ impl Site {
 
     /// Runs a script in the sandbox; returns its output, the remark, and whether it succeeded.
     async fn bash(&self, script: &str) -> (String, Option<String>, bool) {
+        let usual = usual(&self.project, false, [].into());
+        self.bash_in(script, usual).await
+    }
+
+    async fn bash_in(
+        &self,
+        script: &str,
+        confinement: Confinement,
+    ) -> (String, Option<String>, bool) {
         let mut line = Line::new(script).within(&self.project);
-        line.job.confinement = usual(&self.project, false, [].into());
+        line.job.confinement = confinement;
         let Some(parent) = self.project.parent() else {
             panic!("a project has a parent");
         };
@@ -328,6 +338,28 @@ async fn changes_of_the_user_during_a_command_stay_where_mounts_protect() {
     assert_eq!(settings, "mine");
 }
 
+/// `[sandbox] writable` opens a directory, but not its hooks and settings.
+#[tokio::test]
+async fn directories_that_the_user_opened_are_protected_too() {
+    let site = Site::new().await;
+    let before = site.protected();
+    let opened = usual(&site.project, false, [].into());
+    let opened = opened.with_writable(std::slice::from_ref(&site.outside));
+    let script = "cd \"$OUTSIDE\"; echo evil >.git/hooks/pre-push; \
+        printf '#!/bin/sh\\n' >.git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; \
+        mkdir -p .ikigai/tools .vscode; echo evil >.ikigai/tools/x-tool; echo evil >.vscode/x; \
+        git config core.fsmonitor evil; git config user.name changed; echo work >file; \
+        cd \"$OLDPWD\"; echo evil >nested/.git/hooks/existing";
+
+    let (output, remark, _) = site.bash_in(script, opened).await;
+
+    remove_copies(remark.as_deref());
+    assert_eq!(site.protected(), before, "{output}\n{remark:?}");
+    let read = |name: &str| fs::read_to_string(site.outside.join(name)).unwrap();
+    assert_eq!(read("file"), "work\n");
+    assert!(read(".git/config").contains("name = changed"));
+}
+
 const ALL: &[&str] = &[
     "protected_paths::nothing_that_runs_later_is_left_by_a_command",
     "protected_paths::other_changes_of_the_same_command_stay",
@@ -335,6 +367,7 @@ const ALL: &[&str] = &[
     "protected_paths::a_repository_that_cannot_be_written_is_never_touched",
     "protected_paths::changes_of_the_user_during_a_command_stay_where_mounts_protect",
     "protected_paths::a_hook_with_a_link_elsewhere_is_taken_back",
+    "protected_paths::directories_that_the_user_opened_are_protected_too",
 ];
 
 #[test]

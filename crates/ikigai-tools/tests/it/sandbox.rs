@@ -74,7 +74,7 @@ impl Site {
             hosts: Arc::default(),
             loopback_ports: Arc::default(),
             hidden: Arc::from([self.base.join("hidden")]),
-            guarded: None,
+            guarded: Vec::new(),
         }
     }
 
@@ -232,7 +232,7 @@ async fn a_writable_directory_that_was_replaced_stays_writable() {
             hosts: Arc::default(),
             loopback_ports: Arc::default(),
             hidden: Arc::from([]),
-            guarded: None,
+            guarded: Vec::new(),
         };
 
         let ended = line.run().await;
@@ -294,7 +294,7 @@ async fn rights_and_owners_of_hidden_files_do_not_change() {
             hosts: Arc::default(),
             loopback_ports: Arc::default(),
             hidden: Arc::from([site.base.join("hidden")]),
-            guarded: None,
+            guarded: Vec::new(),
         };
 
         assert!(
@@ -368,7 +368,7 @@ async fn what_is_hidden_wins_over_what_may_be_written() {
         hosts: Arc::default(),
         loopback_ports: Arc::default(),
         hidden: Arc::from([site.base.join("hidden")]),
-        guarded: None,
+        guarded: Vec::new(),
     };
 
     for attempt in [
@@ -428,7 +428,7 @@ async fn a_sandbox_has_no_way_to_new_namespaces_mounts_or_another_tag() {
             hosts: Arc::default(),
             loopback_ports: Arc::default(),
             hidden: Arc::from([]),
-            guarded: None,
+            guarded: Vec::new(),
         };
         let ended = line.run().await;
         let said = text(&ended.output).to_lowercase();

@@ -54,7 +54,7 @@ struct KeeperConfinement {
     hosts: Vec<AllowedHost>,
     loopback_ports: Vec<u16>,
     hidden: Vec<RawText>,
-    guarded: Option<RawText>,
+    guarded: Vec<RawText>,
 }
 
 /// Text of the system: a string, or bytes if it is not UTF-8.
@@ -114,7 +114,7 @@ impl KeeperJob {
                 hosts: hosts.to_vec(),
                 loopback_ports: loopback_ports.to_vec(),
                 hidden: paths(&hidden),
-                guarded: guarded.map(|path| path.as_path().into()),
+                guarded: paths(&guarded),
             }),
         };
         let variables = job.variables.into_iter();
@@ -154,7 +154,7 @@ impl KeeperJob {
                 hosts: sandbox.hosts.into(),
                 loopback_ports: sandbox.loopback_ports.into(),
                 hidden: paths(sandbox.hidden).into(),
-                guarded: sandbox.guarded.map(PathBuf::from),
+                guarded: paths(sandbox.guarded),
             },
         };
         let variables = self.variables.into_iter();
