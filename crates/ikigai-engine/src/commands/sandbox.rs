@@ -93,15 +93,15 @@ fn describe(confinement: &Confinement, is_complete: bool) -> String {
     let reached: Vec<_> = hosts.iter().map(ToString::to_string).collect();
     let mut network = match (network, reached.as_slice()) {
         (true, _) => "allowed".to_owned(),
-        (false, []) => "none; own servers on 127.0.0.1 and ::1".to_owned(),
+        (false, []) => "none; own servers on 127.0.0.1, ::1 and Unix sockets".to_owned(),
         (false, hosts) => format!(
-            "{} through a proxy; own servers on 127.0.0.1 and ::1",
+            "{} through a proxy; own servers on 127.0.0.1, ::1 and Unix sockets",
             hosts.join(", ")
         ),
     };
     if !loopback_ports.is_empty() {
         let ports: Vec<_> = loopback_ports.iter().map(u16::to_string).collect();
-        let _ = write!(network, ", and ports {} there", ports.join(", "));
+        let _ = write!(network, "; ports {} on loopback", ports.join(", "));
     }
     format!(
         "Sandbox: {state}\n\
@@ -140,7 +140,7 @@ mod tests {
             usual.starts_with("Sandbox: on\nwritable  /work\n          /tmp\n"),
             "{usual}"
         );
-        assert!(usual.contains("ports 5432, 6379 there"), "{usual}");
+        assert!(usual.contains("ports 5432, 6379 on loopback"), "{usual}");
         assert!(usual.contains("hidden    1 paths"), "{usual}");
         assert!(open.contains("not complete on this machine"), "{open}");
         assert!(open.contains("network   allowed"), "{open}");

@@ -52,7 +52,7 @@ const SCHEDULE_CORE: u64 = 62;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Network {
     Allowed,
-    /// TCP on the loopback interface, as far as a supervisor allows.
+    /// TCP on the loopback interface and sockets with paths, as far as a supervisor allows.
     Loopback,
     Refused,
 }
@@ -314,6 +314,7 @@ fn sockets(rules: &mut Rules, network: Network) -> Result<(), seccompiler::Backe
                 all_of(&[
                     (0, IsNot(family(libc::AF_INET))),
                     (0, IsNot(family(libc::AF_INET6))),
+                    (0, IsNot(family(libc::AF_UNIX))),
                 ])?,
                 all_of(&[(2, IsNot(0)), (2, IsNot(family(libc::IPPROTO_TCP)))])?,
             ];

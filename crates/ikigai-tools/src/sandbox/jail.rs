@@ -110,7 +110,7 @@ impl Jail {
 
     /// Lets a supervisor judge calls on processes; serve the receiver after the start.
     pub(crate) fn supervise(&mut self) -> io::Result<ListenerReceiver> {
-        let (receiver, sender) = listener::channel()?;
+        let (receiver, sender) = listener::channel(self.files.try_clone()?)?;
         self.supervisor = Some(sender);
         Ok(receiver)
     }

@@ -12,6 +12,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use landlock::RulesetCreated;
 use rustix::event::epoll;
 use rustix::io::Errno;
 use seccompiler::BpfProgram;
@@ -31,10 +32,16 @@ const MOST_EVENTS: usize = 16;
 struct Control([u8; CONTROL_BYTES]);
 
 /// Creates both ends of the way by which a listener reaches ikigai.
-pub(super) fn channel() -> io::Result<(ListenerReceiver, ListenerSender)> {
+///
+/// `files` are the rules of the command, under which ikigai carries out calls for it.
+pub(super) fn channel(files: RulesetCreated) -> io::Result<(ListenerReceiver, ListenerSender)> {
     let (ours, theirs) = UnixStream::pair()?;
     ours.set_nonblocking(true)?;
-    Ok((ListenerReceiver(ours), ListenerSender(theirs)))
+    let receiver = ListenerReceiver {
+        socket: ours,
+        files,
+    };
+    Ok((receiver, ListenerSender(theirs)))
 }
 
 /// Child's end: installs the filter and sends its listener.
@@ -58,13 +65,21 @@ impl ListenerSender {
 
 /// Ikigai's end: receives the listener once the child runs its program.
 #[derive(Debug)]
-pub(crate) struct ListenerReceiver(UnixStream);
+pub(crate) struct ListenerReceiver {
+    socket: UnixStream,
+    files: RulesetCreated,
+}
 
 impl ListenerReceiver {
     /// Receives the listener, if the child sent one.
     pub(crate) fn receive(self) -> Option<Listener> {
         // A start that was tried several times sent several listeners; the last one lives.
-        std::iter::from_fn(|| receive(self.0.as_raw_fd())).last()
+        let received = std::iter::from_fn(|| receive(self.socket.as_raw_fd())).last();
+        received.map(|(notifications, has_mounts)| Listener {
+            notifications,
+            has_mounts,
+            files: self.files,
+        })
     }
 }
 
@@ -73,6 +88,7 @@ impl ListenerReceiver {
 pub(crate) struct Listener {
     notifications: OwnedFd,
     has_mounts: bool,
+    files: RulesetCreated,
 }
 
 impl Listener {
@@ -94,7 +110,7 @@ impl Listener {
         supervisor.add(SupervisedRun {
             notifications: self.notifications,
             is_of_run: Box::new(is_of_run),
-            loopback: Loopback::new(reach),
+            loopback: Loopback::new(reach, self.files),
         })
     }
 }
@@ -239,8 +255,7 @@ pub(super) fn process_of(thread: i32) -> Option<i32> {
 )]
 mod system {
     use super::{
-        AsRawFd, BpfProgram, CONTROL_BYTES, Control, Errno, FromRawFd, Go, Listener, OwnedFd,
-        RawFd, io,
+        AsRawFd, BpfProgram, CONTROL_BYTES, Control, Errno, FromRawFd, Go, OwnedFd, RawFd, io,
     };
 
     /// Flag of an answer: the kernel carries the call out (`SECCOMP_USER_NOTIF_FLAG_CONTINUE`).
@@ -306,7 +321,9 @@ mod system {
     }
 
     /// Receives a descriptor, if one is waiting.
-    pub(super) fn receive(socket: RawFd) -> Option<Listener> {
+    ///
+    /// The byte is true if all requested directories are mounted read-only.
+    pub(super) fn receive(socket: RawFd) -> Option<(OwnedFd, bool)> {
         let (mut byte, mut control) = ([0_u8], Control([0; CONTROL_BYTES]));
         let mut part = part_of(&mut byte);
         let mut message = message_of(&mut part, &mut control);
@@ -323,10 +340,7 @@ mod system {
                 return None;
             }
             let descriptor = libc::CMSG_DATA(header).cast::<RawFd>().read_unaligned();
-            Some(Listener {
-                notifications: OwnedFd::from_raw_fd(descriptor),
-                has_mounts: byte == [1],
-            })
+            Some((OwnedFd::from_raw_fd(descriptor), byte == [1]))
         }
     }
 

@@ -1,26 +1,31 @@
-//! TCP on the loopback interface for commands without network.
+//! TCP on the loopback interface, and sockets with paths, for commands without network.
 //!
 //! A command may listen on loopback addresses and connect to ports on which it listens itself, or
-//! that the user's configuration names. The addresses of `bind` and `connect` are in memory that
+//! that the user's configuration names. Sockets with paths follow the same rule
+//! ([`super::unix_sockets`]). The addresses of `bind` and `connect` are in memory that
 //! other threads of the command can change, so the supervisor copies an address once, judges it, and
 //! carries the call out on a duplicate of the caller's socket. The kernel never continues them.
 
 use std::collections::HashSet;
+use std::ffi::{CStr, CString};
 use std::fs::{self, File};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ikigai_core::data::RefusalKind;
+use landlock::RulesetCreated;
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketType, ipproto, sockopt};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
 use super::LoopbackReach;
+use super::unix_sockets::{self, CallerPlace};
+use crate::output::visible;
 
-/// Bytes of the longest address that is judged (`sockaddr_in6`).
-const LONGEST_ADDRESS_BYTES: usize = 28;
+/// Bytes of the longest address that is judged (`sockaddr_un`).
+const LONGEST_ADDRESS_BYTES: usize = 110;
 
 /// State of a listening socket in `/proc/net/tcp`.
 const LISTENING: &str = "0A";
@@ -54,20 +59,23 @@ impl SocketCall {
 }
 
 /// Sockets of one command.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Loopback {
     /// Inodes of its listening sockets.
     listening: Mutex<HashSet<u64>>,
     /// Addresses of other programs that it may connect to.
     reach: LoopbackReach,
+    /// Its rules for files.
+    files: RulesetCreated,
 }
 
 impl Loopback {
     /// Creates the state of a command that may also connect to the addresses of `reach`.
-    pub(super) fn new(reach: LoopbackReach) -> Self {
+    pub(super) fn new(reach: LoopbackReach, files: RulesetCreated) -> Self {
         Self {
             listening: Mutex::default(),
             reach,
+            files,
         }
     }
 
@@ -82,10 +90,29 @@ impl Loopback {
             libc::SYS_listen => None,
             _ => Some(read_address(caller, call)?),
         };
+        let place = match &address {
+            Some(Address::Path(_)) => Some(CallerPlace::of(caller)?),
+            _ => None,
+        };
         let socket = duplicate(caller, call.descriptor()?)?;
         // The number of a caller that ended may belong to another process by now.
         if !is_valid() {
             return Err(Errno::SRCH);
+        }
+        if is_unix_stream(&socket)? {
+            return match (call.number, &address, place) {
+                (libc::SYS_bind, Some(Address::Path(path)), Some(place)) => {
+                    unix_sockets::bind(&socket, path, &place, &self.files)
+                }
+                (libc::SYS_connect, Some(Address::Path(path)), Some(place)) => {
+                    self.connect_path(&socket, path, &place)
+                }
+                (libc::SYS_listen, None, _) => {
+                    unix_sockets::check_path(&socket)?;
+                    self.listen_on(&socket, call.arguments[1])
+                }
+                _ => Err(Errno::INVAL),
+            };
         }
         check_socket(&socket)?;
         match (call.number, address) {
@@ -106,13 +133,15 @@ impl Loopback {
             }
             bind(socket, own)?;
         }
+        self.listen_on(socket, backlog)
+    }
+
+    /// Listens, and records the socket as one of the command.
+    fn listen_on(&self, socket: &OwnedFd, backlog: u64) -> Result<(), Errno> {
         let backlog = i32::try_from(backlog & u64::from(u32::MAX)).unwrap_or(i32::MAX);
         net::listen(socket, backlog)?;
         let inode = rustix::fs::fstat(socket)?.st_ino;
-        self.listening
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(inode);
+        self.own_sockets().insert(inode);
         Ok(())
     }
 
@@ -127,6 +156,31 @@ impl Loopback {
             return Err(error);
         }
         net::connect(socket, &address)
+    }
+
+    fn connect_path(
+        &self,
+        socket: &OwnedFd,
+        path: &CStr,
+        place: &CallerPlace,
+    ) -> Result<(), Errno> {
+        let target = place.find(path)?;
+        let listening = unix_sockets::listening()?;
+        let own = self.own_sockets();
+        let verdict = target.judge(&listening, &own);
+        drop(own);
+        if verdict == Err(Errno::ACCESS) {
+            let name = visible(path.to_bytes());
+            self.reach.refusals.add(RefusalKind::Connection, &name);
+        }
+        verdict?;
+        target.connect(socket)
+    }
+
+    fn own_sockets(&self) -> MutexGuard<'_, HashSet<u64>> {
+        self.listening
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn judge(&self, address: SocketAddr) -> Result<(), Errno> {
@@ -149,10 +203,7 @@ impl Loopback {
         address: SocketAddr,
         listening: &[ListeningSocket],
     ) -> Result<(), Errno> {
-        let own = self
-            .listening
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let own = self.own_sockets();
         let ip = canonical(address.ip());
         // The kernel prefers a socket with the exact address to one that listens on all.
         let is_target = |socket: &&ListeningSocket| {
@@ -174,6 +225,8 @@ impl Loopback {
 /// Address of a call.
 enum Address {
     Ip(SocketAddr),
+    /// Path of a socket.
+    Path(CString),
     /// No address (`AF_UNSPEC`): ends a connection.
     None,
 }
@@ -195,6 +248,16 @@ fn parse_address(bytes: &[u8]) -> Result<Address, Errno> {
     let family = i32::from(u16::from_ne_bytes(*family));
     if family == libc::AF_UNSPEC {
         return Ok(Address::None);
+    }
+    if family == libc::AF_UNIX {
+        let length = rest.iter().position(|byte| *byte == 0);
+        let path = rest.get(..length.unwrap_or(rest.len())).unwrap_or_default();
+        // Abstract names have no permissions, and without a path the kernel makes one up.
+        if path.is_empty() {
+            return Err(Errno::PERM);
+        }
+        let path = CString::new(path).map_err(|_| Errno::INVAL)?;
+        return Ok(Address::Path(path));
     }
     let (port, rest) = rest.split_first_chunk::<2>().ok_or(Errno::INVAL)?;
     let port = u16::from_be_bytes(*port);
@@ -220,6 +283,12 @@ fn duplicate(thread: i32, descriptor: i32) -> Result<OwnedFd, Errno> {
         .ok_or(Errno::SRCH)?;
     let process = pidfd_open(process, PidfdFlags::empty())?;
     pidfd_getfd(process, descriptor, PidfdGetfdFlags::empty())
+}
+
+/// Returns true for stream sockets of this machine, whose addresses are paths.
+fn is_unix_stream(socket: &OwnedFd) -> Result<bool, Errno> {
+    Ok(sockopt::socket_domain(socket)? == AddressFamily::UNIX
+        && sockopt::socket_type(socket)? == SocketType::STREAM)
 }
 
 /// Accepts TCP sockets over IP only.

@@ -27,6 +27,8 @@ mod namespaces;
 mod probe;
 #[cfg(target_os = "linux")]
 mod ruleset_cache;
+#[cfg(target_os = "linux")]
+mod unix_sockets;
 
 use std::fmt;
 use std::io;

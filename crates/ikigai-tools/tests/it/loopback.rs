@@ -6,29 +6,18 @@ use std::sync::Arc;
 
 use ikigai_tools::sandbox::{reading, usual};
 
-use crate::support::{Line, ORDINARY_USER, run_again, text};
-
-/// Names that the scripts use; an attempt prints `ok`, or the name of the error.
-const PRELUDE: &str = "\
-import errno, socket, threading
-def attempt(act):
-    try:
-        act()
-        print('ok', flush=True)
-    except OSError as error:
-        print(errno.errorcode[error.errno], flush=True)
-def tcp(family=socket.AF_INET):
-    return socket.socket(family, socket.SOCK_STREAM)
-";
+use crate::support::{Line, ORDINARY_USER, python_line, run_again, text};
 
 /// Runs a Python script in the sandbox and returns its output.
 async fn python(script: &str, ports: &[u16]) -> String {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().canonicalize().unwrap();
-    std::fs::write(path.join("main.py"), format!("{PRELUDE}{script}")).unwrap();
-    let mut line = Line::new("python3 main.py 2>&1").within(&path);
     let confinement = usual(&path, false, [].into());
-    line.job.confinement = confinement.with_loopback_ports(Arc::from(ports));
+    let line = python_line(
+        &path,
+        script,
+        confinement.with_loopback_ports(Arc::from(ports)),
+    );
     text(&line.run().await.output).to_owned()
 }
 
@@ -104,9 +93,9 @@ attempt(lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, 1))
 attempt(lambda: socket.socket(socket.AF_INET, socket.SOCK_SEQPACKET, 132))
 attempt(lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM, 132))
 attempt(lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262))
-attempt(lambda: socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+attempt(lambda: socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
 attempt(lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0))
-attempt(lambda: socket.socketpair()[0].bind('x'))
+attempt(lambda: socket.socketpair(type=socket.SOCK_SEQPACKET)[0].bind('x'))
 ";
 
     let output = python(script, &[]).await;
@@ -123,7 +112,7 @@ attempt(lambda: socket.socketpair()[0].bind('x'))
         "EPERM",
         "EPERM",
         "EPERM",
-        "EAFNOSUPPORT",
+        "EPERM",
     ];
     assert_eq!(output.lines().collect::<Vec<_>>(), expected);
 }

@@ -26,4 +26,5 @@ mod sandbox;
 mod sandboxed_programs;
 mod support;
 mod todo;
+mod unix_sockets;
 mod writing;

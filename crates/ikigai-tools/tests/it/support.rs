@@ -74,6 +74,29 @@ impl Line {
     }
 }
 
+/// Names that Python scripts use; an attempt prints `ok`, or the name of the error.
+const PRELUDE: &str = "\
+import errno, os, socket, threading
+def attempt(act):
+    try:
+        act()
+        print('ok', flush=True)
+    except OSError as error:
+        print(errno.errorcode[error.errno], flush=True)
+def tcp(family=socket.AF_INET):
+    return socket.socket(family, socket.SOCK_STREAM)
+def unix(kind=socket.SOCK_STREAM):
+    return socket.socket(socket.AF_UNIX, kind)
+";
+
+/// Returns a run of a Python script in a directory.
+pub(crate) fn python_line(directory: &Path, script: &str, confinement: Confinement) -> Line {
+    fs::write(directory.join("main.py"), format!("{PRELUDE}{script}")).unwrap();
+    let mut line = Line::new("python3 main.py 2>&1").within(directory);
+    line.job.confinement = confinement;
+    line
+}
+
 /// Returns a word that nothing else on this machine has.
 pub(crate) fn unique(word: &str) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);

@@ -1,3 +1,5 @@
+use landlock::RulesetAttr;
+
 use super::*;
 
 fn socket(ip: &str, port: u16, inode: u64) -> ListeningSocket {
@@ -5,6 +7,31 @@ fn socket(ip: &str, port: u16, inode: u64) -> ListeningSocket {
         ip: ip.parse().unwrap(),
         port,
         inode,
+    }
+}
+
+fn rules() -> RulesetCreated {
+    let ruleset = landlock::Ruleset::default();
+    let handled = ruleset.handle_access(landlock::AccessFs::Execute).unwrap();
+    handled.create().unwrap()
+}
+
+#[test]
+fn paths_end_at_their_zero_and_names_without_a_file_are_refused() {
+    let unix = |rest: &[u8]| {
+        let family = u16::try_from(libc::AF_UNIX).unwrap().to_ne_bytes();
+        parse_address(&[&family[..], rest].concat())
+    };
+    for (rest, path) in [
+        (&b"/a/b"[..], c"/a/b"),
+        (b"a\0", c"a"),
+        (b"a\0rest", c"a"),
+        (b"\xff ", c"\xff "),
+    ] {
+        assert!(matches!(unix(rest), Ok(Address::Path(it)) if it.as_c_str() == path));
+    }
+    for rest in [&b""[..], b"\0", b"\0abstract"] {
+        assert_eq!(unix(rest).err(), Some(Errno::PERM));
     }
 }
 
@@ -40,10 +67,11 @@ fn lines_of_the_kernel_give_listening_sockets() {
 
 #[test]
 fn only_sockets_of_the_command_are_connected_to() {
-    let loopback = Loopback::new(LoopbackReach {
+    let reach = LoopbackReach {
         ports: [5432].into(),
         ..LoopbackReach::default()
-    });
+    };
+    let loopback = Loopback::new(reach, rules());
     loopback.listening.lock().unwrap().extend([1, 2]);
     let listening = [
         socket("127.0.0.1", 8000, 1),
@@ -90,6 +118,9 @@ fn addresses_that_are_too_short_or_of_other_families_are_refused() {
     ] {
         assert_eq!(inet(family, rest).err(), Some(Errno::INVAL));
     }
-    assert_eq!(inet(libc::AF_UNIX, b"/x").err(), Some(Errno::AFNOSUPPORT));
+    assert_eq!(
+        inet(libc::AF_BLUETOOTH, b"/x").err(),
+        Some(Errno::AFNOSUPPORT)
+    );
     assert_eq!(parse_address(&[1]).err(), Some(Errno::INVAL));
 }
