@@ -26,6 +26,8 @@ words! {
         Connection,
         /// A host that the configuration does not list.
         Host,
+        /// A file or system call, as a line of the command's output suggests.
+        Output,
     }
 }
 data_type! {
@@ -33,7 +35,7 @@ data_type! {
     SandboxRefusal {
         /// Kind of the access.
         kind: RefusalKind,
-        /// The address or host.
+        /// The address or host, or the line of output.
         name: String,
     }
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use ikigai_core::data::{RefusalKind, SandboxRefusal};
+use ikigai_core::spelling::spell_out;
 use ikigai_tools::{Confinement, Place};
 
 use super::{Command, Group, Reply, Shows, SlashCommand, Trouble};
@@ -63,6 +64,7 @@ fn describe_refusal(refusal: &SandboxRefusal) -> Option<String> {
     Some(match refusal.kind? {
         RefusalKind::Connection => format!("connection to {name}"),
         RefusalKind::Host => format!("host {name}: not in `[sandbox] network`"),
+        RefusalKind::Output => format!("probably: {}", spell_out(name)),
     })
 }
 

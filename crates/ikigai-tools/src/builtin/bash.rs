@@ -374,12 +374,15 @@ fn output(
     remarks.extend(describe_left_behind(ended.left_behind));
     remarks.extend(ended.warning);
     let only_line = only_line(&ended.output).filter(|_| success && remarks.is_empty());
-    if !success && !matches!(sandbox::in_force(), Force::None(_)) {
-        remarks.extend(sandbox_hint::hint(
-            &ended.output,
-            &ended.refused,
-            confinement,
-        ));
+    let mut refused = ended.refused;
+    if !success
+        && !matches!(sandbox::in_force(), Force::None(_))
+        && let Some(hint) = sandbox_hint::hint(&ended.output, &refused, confinement)
+    {
+        remarks.push(hint);
+        if refused.is_empty() {
+            refused.extend(sandbox_hint::evidence(&ended.output));
+        }
     }
     remarks.extend(others);
     remarks.push(match ending {
@@ -404,7 +407,7 @@ fn output(
     Output {
         success,
         ending,
-        refused: ended.refused,
+        refused,
         ..Output::done(body, shown)
     }
 }

@@ -145,6 +145,37 @@ fn without_the_sandbox_leaving_it_is_no_question() {
     }
 }
 
+/// Returns true if the answers of commands hold a text.
+fn has_answered(user: &TestUser, text: &str) -> bool {
+    let query =
+        format!("SELECT 'found' FROM messages WHERE kind = 'command' AND content LIKE '%{text}%'");
+    user.ikigai(&["sql", &query]).out.contains("found")
+}
+
+/// `/sandbox` shows the line by which the last command was probably stopped.
+#[test]
+fn the_cause_of_a_failed_command_is_shown() {
+    let user = TestUser::new();
+    let mock = mock_model(&user);
+    let program = start(&user, &["--approve", "all"]);
+    let command = "touch /usr/ikigai-test-file; echo over; exit 1";
+
+    mock.expect([calls(&json!({ "command": command })), says("a pity")]);
+    assert_eq!(submit(&program, "touch"), None);
+    assert_eq!(submit(&program, "/sandbox"), None);
+    let line = "refused   probably: touch: cannot touch %/usr/ikigai-test-file%";
+    assert!(has_answered(&user, line));
+
+    // A command that succeeds afterwards was not stopped.
+    mock.expect([calls(&json!({ "command": "true" })), says("good")]);
+    assert_eq!(submit(&program, "again"), None);
+    assert_eq!(submit(&program, "/sandbox"), None);
+    program.end().unwrap();
+    let count = "SELECT count(*) AS n FROM messages WHERE content LIKE '%refused   probably%'";
+    let found = user.ikigai(&["sql", "--json", count]).out;
+    assert!(found.contains("\"n\":1}"), "{found}");
+}
+
 /// The model and `/sandbox` learn which address and host the sandbox refused.
 #[test]
 fn refused_addresses_and_hosts_are_shown() {
@@ -177,10 +208,6 @@ fn refused_addresses_and_hosts_are_shown() {
         "refused   connection to 192.0.2.1:80",
         "host evil.com:443: not in `[sandbox] network`",
     ] {
-        let query = format!(
-            "SELECT 'found' FROM messages WHERE kind = 'command' AND content LIKE '%{line}%'"
-        );
-        let found = user.ikigai(&["sql", &query]).out;
-        assert!(found.contains("found"), "{line}: {found}");
+        assert!(has_answered(&user, line), "{line}");
     }
 }

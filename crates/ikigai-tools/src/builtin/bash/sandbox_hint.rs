@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use ikigai_core::data::{RefusalKind, SandboxRefusal};
 
 use crate::Confinement;
+use crate::output::visible;
 
 /// Bytes at the end of an output that are searched for signs of the sandbox.
 const SEARCHED_BYTES: usize = 16 * 1024;
@@ -37,6 +38,24 @@ const UNREACHABLE: &[&str] = &[
 /// Names of the same errors.
 const UNREACHABLE_CODES: &[&str] = &["EAI_AGAIN", "ENOTFOUND", "ENETUNREACH"];
 
+/// Longest line of output in a refusal, in characters.
+const LINE_CHARS: usize = 200;
+
+/// Returns the last line of an output that has signs of the sandbox.
+pub(super) fn evidence(output: &[u8]) -> Option<SandboxRefusal> {
+    let has_signs = |line: &&[u8]| {
+        let text = String::from_utf8_lossy(line);
+        has(&text, REFUSED, REFUSED_CODES) || has(&text, UNREACHABLE, UNREACHABLE_CODES)
+    };
+    let line = end_of(output)
+        .rsplit(|byte| *byte == b'\n')
+        .find(has_signs)?;
+    Some(SandboxRefusal {
+        kind: Some(RefusalKind::Output),
+        name: Some(visible(line).trim().chars().take(LINE_CHARS).collect()),
+    })
+}
+
 /// Returns a line for the model if the sandbox is a likely cause of a failure.
 ///
 /// Refused accesses are known; everything else is read from the output.
@@ -57,12 +76,8 @@ pub(super) fn hint(
     if !refused.is_empty() {
         return Some(describe(refused));
     }
-    let start = output.len().saturating_sub(SEARCHED_BYTES);
-    let end = String::from_utf8_lossy(&output[start..]);
-    let lower = end.to_ascii_lowercase();
-    let has = |texts: &[&str], codes: &[&str]| {
-        texts.iter().any(|text| lower.contains(text)) || codes.iter().any(|code| end.contains(code))
-    };
+    let end = String::from_utf8_lossy(end_of(output));
+    let has = |texts, codes| has(&end, texts, codes);
     if !network && !hosts.is_empty() && has(UNREACHABLE, UNREACHABLE_CODES) {
         return Some(
             "probably the sandbox: commands reach listed hosts only through the proxy in \
@@ -95,12 +110,23 @@ pub(super) fn hint(
     ))
 }
 
+fn end_of(output: &[u8]) -> &[u8] {
+    let start = output.len().saturating_sub(SEARCHED_BYTES);
+    output.get(start..).unwrap_or_default()
+}
+
+fn has(text: &str, texts: &[&str], codes: &[&str]) -> bool {
+    let lower = text.to_ascii_lowercase();
+    texts.iter().any(|it| lower.contains(it)) || codes.iter().any(|code| text.contains(code))
+}
+
 fn describe(refused: &[SandboxRefusal]) -> String {
     let names = refused.iter().filter_map(|refusal| {
         let name = refusal.name.as_deref()?;
         Some(match refusal.kind? {
             RefusalKind::Connection => format!("a connection to {name}"),
             RefusalKind::Host => format!("the host {name}, which the user has not listed"),
+            RefusalKind::Output => return None,
         })
     });
     let names: Vec<_> = names.collect();

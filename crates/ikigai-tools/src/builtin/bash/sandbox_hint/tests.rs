@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use ikigai_core::data::{RefusalKind, SandboxRefusal};
 
-use super::hint;
+use super::{evidence, hint};
 use crate::{Confinement, sandbox};
 
 #[test]
@@ -70,6 +70,23 @@ fn only_the_end_of_a_long_output_counts() {
     output.extend(vec![b'x'; 20_000]);
 
     assert_eq!(hint(&output, &[], &confinement), None);
+}
+
+#[test]
+fn the_last_line_with_signs_is_the_evidence() {
+    let output = "start\ntouch: cannot touch '/usr/x': Permission denied\nok\n\
+                  mkdir: '/usr/y\u{1b}[31m': Read-only file system\nmake: *** Error 1\n";
+    let long = format!("{} permission denied", "x".repeat(400));
+
+    let found = evidence(output.as_bytes()).unwrap();
+
+    assert_eq!(found.kind, Some(RefusalKind::Output));
+    let name = found.name.unwrap();
+    assert!(name.starts_with("mkdir: '/usr/y"), "{name}");
+    assert!(!name.contains('\u{1b}'), "{name}");
+    assert_eq!(evidence(long.as_bytes()).unwrap().name.unwrap().len(), 200);
+    assert_eq!(evidence(b"assertion failed\n"), None);
+    assert_eq!(evidence(b""), None);
 }
 
 /// Known refusals are named, whatever the command printed.
