@@ -375,7 +375,8 @@ async fn store_reply(
         .await?;
     if sets_mode {
         // The new mode replaces an earlier one that applied only to this process.
-        worker.ledger.approve = None;
+        let agent = worker.ledger.id();
+        worker.ledger.engine.hub.set_process_mode(agent, None);
     }
     front.emit_rows(rows);
     Ok((worker.newest(), reply.then))

@@ -201,7 +201,7 @@ async fn widest_for(ctx: &CommandContext<'_>) -> Result<Option<Approve>, Trouble
         return Ok(None);
     };
     let parent = Agent::restore(ctx.engine().reader(), parent).await?;
-    Ok(Some(ctx.engine().mode_in_force(&parent.state)))
+    Ok(Some(ctx.engine().granted(&parent.state).mode))
 }
 
 const fn meaning(mode: Approve) -> &'static str {

@@ -18,6 +18,7 @@ use crate::budget::count_child;
 use crate::calls::OpenCall;
 use crate::environment::{CrashPoint, draw_agent};
 use crate::frontend::{AgentJob, FrontEnd};
+use crate::grants::grant_to_child;
 use crate::ledger::{CommitPlan, ExtraWrites, Ledger, Starter};
 use crate::surroundings::{SeatFacts, SeatQuery, seat_facts};
 use crate::{Engine, EngineError, EngineReader};
@@ -208,8 +209,8 @@ impl Family<'_> {
     }
 
     /// Starts another agent of this process in parallel.
-    pub(crate) fn start(&mut self, mut other: Ledger, job: AgentJob) {
-        other.approve = self.ledger.approve;
+    pub(crate) fn start(&mut self, other: Ledger, job: AgentJob) {
+        self.ledger.share_process_mode(other.id());
         let own = self.ledger.id();
         let forked_by_us = |fork: &&ForkData| fork.parent_uuid == Some(own);
         let fork = other.agent.state.fork().filter(forked_by_us);
@@ -292,7 +293,7 @@ fn fork_rows(
     let is_by_model = request.call.is_some();
     let facts = facts.map(|facts| facts.with_child(&forked.name, parent_name, is_by_model));
     let mut rows = fork_events(parent, parent_name, request.order(forked, facts.as_ref()));
-    engine.grant_to_child(parent, forked.id, &mut rows);
+    grant_to_child(engine, parent, forked.id, &mut rows);
     rows
 }
 

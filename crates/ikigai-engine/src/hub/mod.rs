@@ -75,6 +75,8 @@ pub(crate) struct Hub {
     turn_ends: Mutex<HashMap<AgentId, (Seq, TurnEnd)>>,
     /// Agents whose grants from elsewhere were offered to the user.
     offered: Mutex<HashSet<AgentId>>,
+    /// Approval modes that replace those of the settings in this process.
+    process_modes: Mutex<HashMap<AgentId, Approve>>,
 }
 
 /// One agent of this process.
@@ -181,6 +183,7 @@ impl Hub {
             leaving: AtomicBool::new(false),
             turn_ends: Mutex::default(),
             offered: Mutex::default(),
+            process_modes: Mutex::default(),
         }
     }
 
@@ -188,6 +191,24 @@ impl Hub {
     pub(crate) fn offers_grants(&self, agent: AgentId) -> bool {
         let mut offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner);
         offered.insert(agent)
+    }
+
+    fn process_modes(&self) -> MutexGuard<'_, HashMap<AgentId, Approve>> {
+        let modes = self.process_modes.lock();
+        modes.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the mode that replaces that of the agent's settings in this process, if any.
+    pub(crate) fn process_mode(&self, agent: AgentId) -> Option<Approve> {
+        self.process_modes().get(&agent).copied()
+    }
+
+    pub(crate) fn set_process_mode(&self, agent: AgentId, mode: Option<Approve>) {
+        let mut modes = self.process_modes();
+        match mode {
+            Some(mode) => modes.insert(agent, mode),
+            None => modes.remove(&agent),
+        };
     }
 
     /// Returns the cached end of an agent's last turn at this head.

@@ -3,26 +3,27 @@
 use ikigai_core::counts::counted;
 use ikigai_core::grants::GrantScope;
 use ikigai_core::settings::Approve;
-use ikigai_core::{Event, Seq};
+use ikigai_core::{AgentId, Event, Seq};
 use ikigai_tools::permission::Grant;
 
 use super::Ledger;
 use crate::frontend::{FrontEnd, UiEvent};
 
 impl Ledger {
-    /// Returns the mode and rules in force here. `run --approve` replaces the mode for this
-    /// process.
+    /// Returns the mode and rules in force here.
     pub(crate) fn grant(&self) -> Grant {
-        let granted = self.engine.in_force(&self.agent.state);
-        Grant {
-            mode: self.approve.unwrap_or(granted.mode),
-            ..granted
-        }
+        self.engine.in_force(&self.agent.state)
+    }
+
+    /// Gives another agent of this process the same mode, until its lease ends.
+    pub(crate) fn share_process_mode(&self, other: AgentId) {
+        let hub = &self.engine.hub;
+        hub.set_process_mode(other, hub.process_mode(self.id()));
     }
 
     /// Describes logged mode and rules that this user did not grant here, if any.
     pub(crate) fn foreign_grants(&self) -> Option<String> {
-        let granted = self.engine.in_force(&self.agent.state);
+        let granted = self.engine.granted(&self.agent.state);
         let settings = self.settings();
         let logged = settings.approve.unwrap_or(Approve::Ask);
         let mode = (logged != granted.mode).then(|| format!("mode {}", logged.word()));
@@ -39,7 +40,8 @@ impl Ledger {
             return;
         };
         // With a mode for this process, there is nothing to offer.
-        if self.approve.is_none() && self.engine.hub.offers_grants(self.id()) {
+        let hub = &self.engine.hub;
+        if hub.process_mode(self.id()).is_none() && hub.offers_grants(self.id()) {
             front.emit(UiEvent::GrantOffer(format!(
                 "Not in force here: {foreign}, granted by another user or machine. \
                  /approve grant to apply"

@@ -38,8 +38,6 @@ pub(crate) struct Ledger {
     pub(crate) agent: Agent,
     pub(crate) epoch: Epoch,
     pub(crate) tally: Tally,
-    /// Approval mode of this process; none if the settings decide.
-    pub(crate) approve: Option<Approve>,
     /// Rows that settled a former process's turn and that no front end has yet.
     pub(crate) settled: Vec<Row>,
     /// Mail that was queued before this process took the lease.
@@ -67,12 +65,13 @@ impl Ledger {
         let most = CONTROL_ROWS_PER_SNAPSHOT;
         let control_rows =
             history::control_rows_since_snapshot(engine.reader(), newest, most).await?;
+        // A mode of this process ends with the lease: another process may have set one since.
+        engine.hub.set_process_mode(agent.state.agent(), None);
         Ok(Self {
             engine,
             agent,
             epoch,
             tally,
-            approve: None,
             settled: Vec::new(),
             old_mail: Vec::new(),
             starter,
@@ -145,7 +144,7 @@ impl Ledger {
         };
         let row = Event::Command { output: None, data };
         let rows = self.commit(CommitPlan::events(vec![row])).await?;
-        self.approve = Some(mode);
+        self.engine.hub.set_process_mode(self.id(), Some(mode));
         Ok(rows)
     }
 

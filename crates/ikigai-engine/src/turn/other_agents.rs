@@ -86,8 +86,8 @@ async fn start_unawaited(worker: &Worker, other: &AgentRecord) -> Result<(), Eng
     if engine.hub.wake(other.id) || is_run_directly(worker, other).await? {
         return Ok(());
     }
-    let mut opened = open_other(worker, other).await?;
-    opened.ledger.approve = worker.ledger.approve;
+    let opened = open_other(worker, other).await?;
+    worker.ledger.share_process_mode(other.id);
     (opened.ledger.starter)(opened.ledger, Some(AgentJob::Mail));
     Ok(())
 }

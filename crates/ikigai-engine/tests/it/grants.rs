@@ -223,6 +223,38 @@ async fn fork_data(world: &World, child: AgentId) -> ForkData {
     data::read(rows[0].data.as_deref())
 }
 
+/// E22: the mode of a process is in force for it alone, and grants nothing in a child's log.
+#[tokio::test(start_paused = true)]
+async fn a_mode_of_this_process_ends_with_it() {
+    let (world, _) = World::with_fakes();
+    let worker = world.root_with(&mode(Approve::All)).await;
+    worker.release().await.unwrap();
+    let other = world.of_another_user();
+    let mut worker = other.reopened().await;
+    let parent = worker.agent().state.agent();
+
+    worker.approve_for_now(Approve::All).await.unwrap();
+    let in_force = other.engine.mode_in_force(&worker.agent().state);
+    let wish = ForkRequest {
+        name: Some("child".to_owned()),
+        prompt: None,
+        context: ForkContext::Fresh,
+        at: None,
+        model: None,
+        call: None,
+    };
+    let child = other.engine.fork_held(parent, &wish).await.unwrap();
+    let data = fork_data(&other, child.agent().state.agent()).await;
+    worker.release().await.unwrap();
+    let worker = other.reopened().await;
+
+    assert_eq!(in_force, Approve::All);
+    assert_eq!(data.settings.unwrap().approve, Some(Approve::Ask));
+    assert_eq!(data.grant, None);
+    let state = &worker.agent().state;
+    assert_eq!(other.engine.mode_in_force(state), Approve::Ask);
+}
+
 /// E22: a child inherits the grants that apply to its parent here, with its own tag.
 #[tokio::test(start_paused = true)]
 async fn a_child_inherits_what_is_in_force_for_its_parent() {
