@@ -179,7 +179,7 @@ pub(super) fn add_text(
     }
 }
 
-/// Adds rows of a text, and one that counts the rest.
+/// Adds rows of a text, and one that counts the rest; a single row more is shown instead.
 pub(super) fn add_folded(
     lines: &mut Vec<TextLine>,
     text: &str,
@@ -188,10 +188,19 @@ pub(super) fn add_folded(
     context: &RenderContext<'_>,
     most: usize,
 ) -> FoldedPart {
+    let look = look.into();
+    let before = lines.len();
     let hidden = add_text(lines, text, look, lead, context, most);
-    if !hidden.is_nothing() {
-        lines.push(hidden.line(lead, context));
+    if hidden.is_nothing() {
+        return hidden;
     }
+    let shown = lines.split_off(before);
+    if most > 0 && add_text(lines, text, look, lead, context, most + 1).is_nothing() {
+        return FoldedPart::default();
+    }
+    lines.truncate(before);
+    lines.extend(shown);
+    lines.push(hidden.line(lead, context));
     hidden
 }
 

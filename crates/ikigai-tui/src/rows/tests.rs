@@ -410,6 +410,37 @@ fn a_result_is_folded_to_its_first_lines() {
 }
 
 #[test]
+fn a_single_line_more_is_shown_instead_of_counted() {
+    let shown = stored(result("bash", "exit 0 · 4 lines", "1\n2\n3\n4\n", true));
+
+    assert_eq!(
+        drawn(&shown, FoldState::Folded, &context(80)),
+        ["← bash: exit 0 · 4 lines", "  1", "  2", "  3", "  4"]
+    );
+}
+
+#[test]
+fn the_first_line_of_an_error_is_not_repeated() {
+    let error = "`a.rs` does not hold `old_string`:\n   4  fn main()\n\n(edit 2 of 2)";
+    let shown = stored(result(
+        "file_edit",
+        "`a.rs` does not hold `old_string`:",
+        error,
+        false,
+    ));
+
+    assert_eq!(
+        drawn(&shown, FoldState::Folded, &context(80)),
+        [
+            "✗ file_edit: `a.rs` does not hold `old_string`:",
+            "     4  fn main()",
+            "  ",
+            "  (edit 2 of 2)"
+        ]
+    );
+}
+
+#[test]
 fn a_huge_message_costs_what_is_seen_of_it() {
     let shown = Shown::User {
         text: "x".repeat(5_000_000),

@@ -101,6 +101,17 @@ fn pairs(arguments: &str) -> Option<Vec<(String, String)>> {
     Some(pairs.collect())
 }
 
+/// Returns the text below a title, without its first line if that is the title.
+fn without_title<'a>(body: &'a str, title: &str) -> &'a str {
+    let body = body.trim_end();
+    let (first, rest) = body.trim_start().split_once('\n').unwrap_or((body, ""));
+    if first.trim() == title.trim() {
+        rest
+    } else {
+        body
+    }
+}
+
 /// Renders a result: `← bash: 41 lines`, a few of them, and the number of the rest.
 pub(super) fn result(
     name: &str,
@@ -131,8 +142,8 @@ pub(super) fn result(
     };
     let is_cut = add_cut(&mut lines, spans, &lead, context, rows);
     let body = if more.trim().is_empty() { output } else { more };
-    let body = body.trim_end();
-    if body.trim_start() == line.trim() || body.is_empty() {
+    let body = without_title(body, line);
+    if body.is_empty() {
         return RenderedBlock::of(
             lines,
             if is_cut {
