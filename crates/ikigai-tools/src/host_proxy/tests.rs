@@ -21,7 +21,7 @@ fn target(authority: &str) -> RequestTarget {
 fn listed_hosts_are_names_parents_and_addresses_with_ports() {
     let list = hosts(&[
         "GitHub.com.",
-        "*.crates.io",
+        "*.example.com",
         "git.example.org:22",
         "10.0.0.5:8080",
         "[2001:db8::1]",
@@ -32,10 +32,10 @@ fn listed_hosts_are_names_parents_and_addresses_with_ports() {
         ("github.com:22", false),
         ("evilgithub.com:443", false),
         ("github.com.evil.org:443", false),
-        ("static.crates.io:443", true),
-        ("a.b.crates.io:443", true),
-        ("crates.io:443", false),
-        ("evilcrates.io:443", false),
+        ("static.example.com:443", true),
+        ("a.b.example.com:443", true),
+        ("example.com:443", false),
+        ("evilexample.com:443", false),
         ("git.example.org:22", true),
         ("git.example.org:443", false),
         ("10.0.0.5:8080", true),
@@ -59,14 +59,14 @@ fn listed_hosts_are_names_parents_and_addresses_with_ports() {
 fn a_narrower_list_is_covered_by_a_wider_one() {
     let covers = |ours: &str, theirs: &str| hosts(&[ours])[0].covers(&hosts(&[theirs])[0]);
 
-    assert!(covers("*.crates.io", "static.crates.io"));
-    assert!(covers("*.crates.io", "*.eu.crates.io"));
-    assert!(covers("crates.io", "crates.io:443"));
-    assert!(!covers("crates.io:443", "crates.io"));
-    assert!(!covers("crates.io", "crates.io:22"));
-    assert!(!covers("*.crates.io", "crates.io"));
-    assert!(!covers("static.crates.io", "*.crates.io"));
-    assert!(!covers("*.crates.io", "*.io"));
+    assert!(covers("*.example.com", "static.example.com"));
+    assert!(covers("*.example.com", "*.eu.example.com"));
+    assert!(covers("example.com", "example.com:443"));
+    assert!(!covers("example.com:443", "example.com"));
+    assert!(!covers("example.com", "example.com:22"));
+    assert!(!covers("*.example.com", "example.com"));
+    assert!(!covers("static.example.com", "*.example.com"));
+    assert!(!covers("*.example.com", "*.io"));
 }
 
 #[test]

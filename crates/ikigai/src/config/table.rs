@@ -206,7 +206,7 @@ pub(crate) const KEYS: &[Key] = &[
     key(
         "sandbox.network",
         "false",
-        "network access in the sandbox: true, or a list of hosts such as `*.crates.io`",
+        "network access in the sandbox: true, or a list of hosts such as `*.example.com`",
     )
     .project(Project::Narrows),
     key(
