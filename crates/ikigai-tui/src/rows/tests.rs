@@ -420,6 +420,38 @@ fn a_single_line_more_is_shown_instead_of_counted() {
 }
 
 #[test]
+fn a_status_is_in_the_title_of_a_folded_result_only() {
+    let rows = |title: &str, output: &str, fold| {
+        let shown = stored(result("bash", title, output, true));
+        drawn(&shown, fold, &context(80))
+    };
+
+    for (title, output, shown) in [
+        (
+            "exit 0 · 1 line",
+            "text\n[exit 0, 1.2 s]\n",
+            "exit 0 · 1 line · 1.2 s",
+        ),
+        ("exit 0", "[exit 0, 1.2 s]\n", "exit 0 · 1.2 s"),
+        (
+            "process 1: ran, 2 lines",
+            "text\n[process 1: ran, 2 lines]\n",
+            "process 1: ran, 2 lines",
+        ),
+    ] {
+        let folded = rows(title, output, FoldState::Folded);
+        assert_eq!(folded[0], format!("← bash: {shown}"));
+        assert!(!folded.iter().any(|row| row.contains('[')), "{folded:?}");
+        let open = rows(title, output, FoldState::Open);
+        assert!(open.iter().any(|row| row.contains('[')), "{open:?}");
+    }
+    for (title, output) in [("exit 10", "[exit 1, 1.2 s]"), ("1 line", "[package]")] {
+        let folded = rows(title, output, FoldState::Folded);
+        assert!(folded.iter().any(|row| row.contains('[')), "{folded:?}");
+    }
+}
+
+#[test]
 fn the_first_line_of_an_error_is_not_repeated() {
     let error = "`a.rs` does not hold `old_string`:\n   4  fn main()\n\n(edit 2 of 2)";
     let shown = stored(result(

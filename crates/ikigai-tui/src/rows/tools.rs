@@ -112,6 +112,26 @@ fn without_title<'a>(body: &'a str, title: &str) -> &'a str {
     }
 }
 
+/// Splits off a last line that says in brackets what the title says: `[exit 0, 1.2 s]` below
+/// `exit 0 · 4 lines`. Returns the text before it, and the part that the title lacks.
+fn split_status<'a>(body: &'a str, title: &str) -> (&'a str, Option<&'a str>) {
+    let (before, last) = body.rsplit_once('\n').unwrap_or(("", body));
+    let status = last.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+    let parts = status.map(|it| {
+        it.split_once(", ")
+            .map_or((it, None), |(it, more)| (it, Some(more)))
+    });
+    let Some((status, more)) = parts else {
+        return (body, None);
+    };
+    match title.strip_prefix(status) {
+        Some(rest) if !rest.starts_with(char::is_alphanumeric) => {
+            (before.trim_end(), more.filter(|more| !title.contains(more)))
+        }
+        _ => (body, None),
+    }
+}
+
 /// Renders a result: `← bash: 41 lines`, a few of them, and the number of the rest.
 pub(super) fn result(
     name: &str,
@@ -131,18 +151,24 @@ pub(super) fn result(
     let below = lead.below();
     let (line, more) = text.split_once('\n').unwrap_or((text, ""));
     let near = line.get(..line.floor_char_boundary(MOST_LINE_BYTES));
-    let spans = vec![
+    let mut spans = vec![
         TextSpan::new(format!("{}: ", clean_line(name)), role),
         TextSpan::new(clean(near.unwrap_or_default()), Tone::Text),
     ];
+    let body = if more.trim().is_empty() { output } else { more };
+    let mut body = without_title(body, line);
+    if fold == FoldState::Folded {
+        let (before, more) = split_status(body, line);
+        body = before;
+        spans
+            .extend(more.map(|more| TextSpan::new(format!(" · {}", clean_line(more)), Tone::Text)));
+    }
     let rows = match (fold, context.is_narrow()) {
         (FoldState::Open, _) => MOST_ROWS,
         (FoldState::Folded, true) => 1,
         (FoldState::Folded, false) => PEEK,
     };
     let is_cut = add_cut(&mut lines, spans, &lead, context, rows);
-    let body = if more.trim().is_empty() { output } else { more };
-    let body = without_title(body, line);
     if body.is_empty() {
         return RenderedBlock::of(
             lines,
