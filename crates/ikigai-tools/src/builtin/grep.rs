@@ -82,6 +82,12 @@ struct GrepArguments {
     /// Number of lines to show before and after each match.
     #[serde(default)]
     context: Option<usize>,
+    /// Number of lines to show before each match, instead of `context`.
+    #[serde(default)]
+    before: Option<usize>,
+    /// Number of lines to show after each match, instead of `context`.
+    #[serde(default)]
+    after: Option<usize>,
     /// `content` shows matching lines (the default), `files` only the files that have some, `count`
     /// the number of matching lines of each file.
     #[serde(default)]
@@ -107,8 +113,8 @@ impl ToolArguments for GrepArguments {
         ("-i", "ignore_case"),
         ("case_insensitive", "ignore_case"),
         ("-C", "context"),
-        ("-A", AFTER),
-        ("-B", BEFORE),
+        ("-A", "after"),
+        ("-B", "before"),
         ("-n", LINE_NUMBERS),
         ("file_type", "type"),
         ("mode", "output_mode"),
@@ -117,15 +123,6 @@ impl ToolArguments for GrepArguments {
     fn convert(fields: &mut Map<String, Value>) -> Result<(), String> {
         // Line numbers are always shown.
         fields.remove(LINE_NUMBERS);
-        for name in [AFTER, BEFORE] {
-            let Some(lines) = fields.remove(name) else {
-                continue;
-            };
-            let text = lines.as_str().and_then(|text| text.trim().parse().ok());
-            let lines = lines.as_u64().or(text).unwrap_or_default();
-            let context = fields.get("context").and_then(Value::as_u64);
-            fields.insert("context".to_owned(), lines.max(context.unwrap_or(0)).into());
-        }
         let mode = fields.get("output_mode").and_then(Value::as_str);
         if mode.is_some_and(|mode| mode.starts_with("files_with")) {
             fields.insert("output_mode".to_owned(), "files".into());
@@ -134,9 +131,7 @@ impl ToolArguments for GrepArguments {
     }
 }
 
-/// Fields of other programs: lines after and before a match, and line numbers.
-const AFTER: &str = "after";
-const BEFORE: &str = "before";
+/// Field of other programs: whether to show line numbers.
 const LINE_NUMBERS: &str = "line_numbers";
 
 pub(super) struct Grep;
@@ -157,12 +152,14 @@ impl Tool for Grep {
     fn prepare(&self, text: &str, place: &Place) -> Result<Prepared, BadArguments> {
         let call = arguments::read::<GrepArguments>(text)?;
         let arguments = call.values;
+        let lines = |side: Option<usize>| side.or(arguments.context).unwrap_or(0).min(MOST_CONTEXT);
         let path = arguments.path.as_deref().unwrap_or(".");
         let search = GrepSearch {
             matcher: expression(&arguments.pattern, arguments.ignore_case == Some(true))?,
             glob: arguments.glob.as_deref().map(path_pattern).transpose()?,
             types: arguments.file_type.as_deref().map(types).transpose()?,
-            context: arguments.context.unwrap_or_default().min(MOST_CONTEXT),
+            before: lines(arguments.before),
+            after: lines(arguments.after),
             mode: arguments.output_mode.unwrap_or_default(),
         };
         if let Some((need, name)) = stored_output(path)? {
@@ -263,7 +260,9 @@ struct GrepSearch {
     matcher: RegexMatcher,
     glob: Option<GlobMatcher>,
     types: Option<Types>,
-    context: usize,
+    /// Lines to show before and after each match.
+    before: usize,
+    after: usize,
     mode: Mode,
 }
 
@@ -324,15 +323,15 @@ impl GrepSearch {
     }
 
     fn searcher(&self, binary: BinaryDetection) -> Searcher {
-        let around = match self.mode {
-            Mode::Content => self.context,
-            Mode::Files | Mode::Count => 0,
+        let (before, after) = match self.mode {
+            Mode::Content => (self.before, self.after),
+            Mode::Files | Mode::Count => (0, 0),
         };
         SearcherBuilder::new()
             .line_terminator(LineTerminator::crlf())
             .line_number(true)
-            .before_context(around)
-            .after_context(around)
+            .before_context(before)
+            .after_context(after)
             .binary_detection(binary)
             .heap_limit(Some(MOST_HELD_BYTES))
             .build()

@@ -258,7 +258,7 @@ fn searches() -> Vec<CallShape> {
             "claude-code Grep",
             "grep",
             json!({"pattern": "B", "-i": true, "-n": true, "-A": 3, "-B": "1", "type": "txt"}),
-            r#"context=3 ignore_case=true pattern="B" type="txt""#,
+            r#"after=3 before=1 ignore_case=true pattern="B" type="txt""#,
         ),
         shape(
             "claude-code Grep",

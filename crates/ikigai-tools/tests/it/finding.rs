@@ -233,6 +233,14 @@ fn lines_are_found_by_expression() {
             "src/main.rs\n1-fn main() {\n2:    run();\n3-}\n",
         ),
         (
+            json!({"pattern": "run", "path": "src", "glob": "main.*", "-B": 1}),
+            "src/main.rs\n1-fn main() {\n2:    run();\n",
+        ),
+        (
+            json!({"pattern": "run", "path": "src", "glob": "main.*", "context": 1, "before": 0}),
+            "src/main.rs\n2:    run();\n3-}\n",
+        ),
+        (
             json!({"pattern": "none of this"}),
             "no matches; files that ignore files name are left out\n",
         ),
