@@ -92,6 +92,7 @@ impl Default for Grant {
 ///
 /// Calls outside the sandbox have rules of a separate name, which no wildcard matches.
 pub fn rule_tool(tool: &str, prepared: &Prepared) -> String {
+    let tool = current_name(tool);
     match prepared.unconfined {
         Some(_) => format!("{tool} unconfined"),
         None => tool.to_owned(),

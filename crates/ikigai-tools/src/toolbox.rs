@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::Tool;
 use crate::external::{self, Allowed, Broken, Cache, ToolSearch};
 use crate::process::ChildEnvironment;
-use crate::tool_names::OLD_TODO;
+use crate::tool_names::other_names;
 
 /// Timeout for a tool's schema, because the start of ikigai waits for it.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -105,7 +105,7 @@ impl Toolbox {
             taken: tools
                 .iter()
                 .map(|(name, _)| name.clone())
-                .chain([OLD_TODO.to_owned()])
+                .chain(other_names())
                 .collect(),
             allowed: Allowed::new(self.places.allowed.clone()),
             environment: self.environment.clone(),

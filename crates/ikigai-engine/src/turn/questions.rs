@@ -7,6 +7,7 @@ use ikigai_core::spelling::spell_out;
 use ikigai_core::{Event, RowRef, Settings};
 use ikigai_tools::arguments::call_hash;
 use ikigai_tools::permission::{Decision, Sandbox, rule_tool};
+use ikigai_tools::tool_names::current_name;
 use ikigai_tools::{Need, Output, Place, Prepared, Preview, Touches};
 
 use super::Turn;
@@ -320,7 +321,7 @@ impl Call {
                 rule_tool(&self.open.name, prepared),
                 " Work inside the sandbox, or tell the user which command to run.",
             ),
-            _ => (self.open.name.clone(), ""),
+            _ => (current_name(&self.open.name).to_owned(), ""),
         }
     }
 

@@ -8,9 +8,13 @@ use ikigai_core::settings::{Approve, Rule};
 use ikigai_core::{AgentId, RowRef, Settings};
 use ikigai_engine::{Answer, FrontEnd, Outcome, Question, UiEvent, UserRequest};
 use ikigai_store::{ReadLog, StoreError};
-use ikigai_testkit::{CommitFault, block_on, check_request};
+use ikigai_testkit::{CommitFault, Step, block_on, check_request};
+use ikigai_tools::builtin;
+use ikigai_tools::process::ChildEnvironment;
+use serde_json::json;
+use tempfile::TempDir;
 
-use crate::fakes::{FakeCall, calling};
+use crate::fakes::{FakeCall, call, calling};
 use crate::support::{
     OWN_KEY, TestJob, World, active_agents, all_rows, dies_after, interrupt, say, target_of,
 };
@@ -426,4 +430,38 @@ async fn approval_for_now_leaves_a_row_and_ends_with_the_worker() {
         Some(r#"{"command":"approve","args":"all for now"}"#)
     );
     assert_eq!(worker.agent().state.settings().approve, None);
+}
+
+/// A tool called by the name that other programs use runs, and its question and rule have ours.
+#[tokio::test(start_paused = true)]
+async fn calls_by_names_of_other_programs_run() {
+    let directory = TempDir::new().unwrap();
+    let world = World::with_tools(builtin::all(ChildEnvironment::default()));
+    let workdir = directory.path().to_str().unwrap();
+    let mut worker = world.engine.create_root(workdir, workdir).await.unwrap();
+    let write = |content: &str| json!({"file_path": "a.txt", "content": content});
+    world
+        .provider
+        .will([Step::FinishWith(vec![call("Write", &write("one"))])]);
+    world
+        .provider
+        .will([Step::FinishWith(vec![call("Write", &write("two"))])]);
+    world.provider.will_say("done");
+
+    let always = answering(|_| Answer::Always("a.txt".to_owned()));
+    let (outcome, events) = active_agents(&mut worker, TestJob::Say("go"), always).await;
+
+    assert_eq!(outcome.unwrap(), Outcome::Completed);
+    let tools: Vec<_> = asked(&events)
+        .iter()
+        .map(|asked| asked.tool.as_str())
+        .collect();
+    assert_eq!(tools, ["file_write"]);
+    let rule = Rule {
+        tool: Some("file_write".to_owned()),
+        pattern: Some("a.txt".to_owned()),
+    };
+    assert_eq!(worker.agent().state.settings().rules, Some(vec![rule]));
+    let text = std::fs::read_to_string(directory.path().join("a.txt")).unwrap();
+    assert_eq!(text, "two");
 }

@@ -219,6 +219,7 @@ fn what_is_refused_stays_refused_whatever_else_allows_it() {
         let decided = |tool, call| word(&decide(&permissions, tool, &call, &place("/w")));
 
         assert_eq!(decided("bash", bash("ls && git push")), "refuse");
+        assert_eq!(decided("Bash", bash("git push")), "refuse");
         assert_eq!(
             decided("file_read", read(Path::new("/etc/passwd"))),
             "refuse"
