@@ -35,8 +35,9 @@ pub(crate) struct ForkArguments {
     pub(crate) name: Option<String>,
     /// Task of the child.
     pub(crate) prompt: String,
-    /// `inherit`: the child remembers this conversation; `fresh`: it knows only the prompt.
-    pub(crate) context: ForkMemory,
+    /// `fresh` (default): the child knows only the prompt; `inherit`: it remembers this conversation.
+    #[serde(default)]
+    pub(crate) context: Option<ForkMemory>,
     /// Model of the child, as `provider:name/level`. Default: yours.
     #[serde(default)]
     pub(crate) model: Option<String>,

@@ -8,8 +8,8 @@ fn calls_of_other_programs_are_not_refused_for_their_shape() {
         (
             "claude-code Task",
             AgentTool::Fork,
-            json!({"description": "Find it", "prompt": "look", "subagent_type": "Explore", "context": "fresh"}),
-            r#"context="fresh" prompt="look""#,
+            json!({"description": "Find it", "prompt": "look", "subagent_type": "Explore"}),
+            r#"prompt="look""#,
             Some("ignored unknown field `subagent_type`"),
         ),
         (

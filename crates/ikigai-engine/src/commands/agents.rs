@@ -141,8 +141,14 @@ async fn send(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trou
     };
     let to = find_agent(ctx.engine(), name).await?;
     let text = typed.text.as_deref().unwrap_or_default();
-    if let Err(error) = check_mail(&to, text) {
-        return Trouble::refused(error.to_string());
+    match check_mail(&to, text) {
+        Ok(()) => {}
+        Err(EngineError::Dead(name)) => {
+            return Trouble::refused(format!(
+                "{name} has ended · /switch {name} shows it, /fork makes another agent"
+            ));
+        }
+        Err(error) => return Trouble::refused(error.to_string()),
     }
     ctx.engine().check_message_to(to.id, text).await?;
     // From the user, not from the agent where it was typed.

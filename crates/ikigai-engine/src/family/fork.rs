@@ -144,42 +144,13 @@ impl Family<'_> {
         call: &OpenCall,
         front: &mut FrontEnd<'_>,
     ) -> FamilyResult {
-        if arguments.prompt.trim().is_empty() {
-            return Ok(Err("the prompt is empty".to_owned()));
-        }
-        let model = match arguments.model.as_deref() {
-            None => None,
-            Some(name) => match self.ledger.engine.models.choose(name) {
-                Ok(choice) => Some(choice),
-                Err(missing) => return Ok(Err(missing.to_string())),
-            },
-        };
-        let name = arguments.name.filter(|name| !name.is_empty());
-        if let Err(reason) = name.as_deref().map_or(Ok(()), check_name) {
-            return Ok(Err(reason));
-        }
-        let mut settings = self.ledger.settings().clone();
-        settings.model = model.clone().or(settings.model);
-        let checked = self
-            .ledger
-            .engine
-            .check_message_for(&settings, &arguments.prompt);
-        if let Err(error) = checked {
-            return Ok(Err(error.to_string()));
-        }
-        let request = ForkRequest {
-            name,
-            prompt: Some(arguments.prompt),
-            context: match arguments.context {
-                ForkMemory::Inherit => ForkContext::Inherit,
-                ForkMemory::Fresh => ForkContext::Fresh,
-            },
-            at: None,
-            model,
-            call: Some(call.at),
+        let remark = remark_on(&arguments);
+        let request = match requested(self.ledger, arguments, call) {
+            Ok(request) => request,
+            Err(reason) => return Ok(Err(reason)),
         };
         let added = |forked: &Forked| {
-            let text = format!("forked {} ({})", forked.name, forked.id);
+            let text = format!("forked {} ({}){remark}", forked.name, forked.id);
             vec![call.result(done(text), Verdict::Ran)]
         };
         match self.fork(&request, added, Some(front)).await {
@@ -269,6 +240,53 @@ pub(crate) async fn fork_held_ledger(
         }
     }
     Ledger::begin(engine.clone(), child, Epoch(1), starter).await
+}
+
+/// Returns the fork that a call requests. The error is for the model.
+fn requested(
+    ledger: &Ledger,
+    arguments: ForkArguments,
+    call: &OpenCall,
+) -> Result<ForkRequest, String> {
+    if arguments.prompt.trim().is_empty() {
+        return Err("the prompt is empty".to_owned());
+    }
+    let engine = &ledger.engine;
+    let model = match arguments.model.as_deref() {
+        None => None,
+        Some(name) => Some(
+            engine
+                .models
+                .choose(name)
+                .map_err(|missing| missing.to_string())?,
+        ),
+    };
+    let name = arguments.name.filter(|name| !name.is_empty());
+    name.as_deref().map_or(Ok(()), check_name)?;
+    let mut settings = ledger.settings().clone();
+    settings.model = model.clone().or(settings.model);
+    engine
+        .check_message_for(&settings, &arguments.prompt)
+        .map_err(|error| error.to_string())?;
+    Ok(ForkRequest {
+        name,
+        prompt: Some(arguments.prompt),
+        context: match arguments.context {
+            Some(ForkMemory::Inherit) => ForkContext::Inherit,
+            Some(ForkMemory::Fresh) | None => ForkContext::Fresh,
+        },
+        at: None,
+        model,
+        call: Some(call.at),
+    })
+}
+
+/// Returns the end of the result of a call that leaves its context out.
+fn remark_on(arguments: &ForkArguments) -> &'static str {
+    match arguments.context {
+        Some(_) => "",
+        None => "; it knows only its prompt, since `context` was not given",
+    }
 }
 
 /// Builds the error of a fork beyond the number of agents that a budget allows.

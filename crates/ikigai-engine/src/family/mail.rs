@@ -59,6 +59,17 @@ pub(crate) fn check_mail(to: &AgentRecord, text: &str) -> Result<(), EngineError
     Ok(())
 }
 
+/// Describes a failure to send for a model, with what it can do instead.
+pub(super) fn send_refusal(error: &EngineError) -> String {
+    match error {
+        EngineError::Dead(name) => format!(
+            "{error}, so it gets no messages. Call `recall` with `agent: \"{name}\"` for what it did, or \
+             `fork` another child"
+        ),
+        _ => error.to_string(),
+    }
+}
+
 impl Ledger {
     /// Returns the effect that sends mail to an agent, and the mail's id.
     pub(crate) fn mail_to(
@@ -155,7 +166,7 @@ impl Family<'_> {
         };
         let send = match self.ledger.mail_to(&to, &arguments.message, about) {
             Ok((_, send)) => send,
-            Err(error) => return Ok(Err(error.to_string())),
+            Err(error) => return Ok(Err(send_refusal(&error))),
         };
         let result = call.result(done(format!("sent to {}", to.name)), Verdict::Ran);
         self.ledger.crash_point(CrashPoint::BeforeMailSent);
@@ -174,7 +185,7 @@ impl Family<'_> {
                 Ok(Ok(FamilyOutcome::Sent(to)))
             }
             Err(EngineError::Commit(CommitError::Dead(_))) => {
-                Ok(Err(EngineError::Dead(to.name).to_string()))
+                Ok(Err(send_refusal(&EngineError::Dead(to.name))))
             }
             Err(error) => Err(error),
         }

@@ -8,6 +8,7 @@ use ikigai_tools::arguments::read;
 use ikigai_tools::permission::literal_pattern;
 use ikigai_tools::{BadArguments, Output, Prepared, Run, Touches};
 
+use super::mail::send_refusal;
 use super::{Family, check_mail};
 use crate::EngineError;
 use crate::agent_tools::{
@@ -108,7 +109,7 @@ impl Family<'_> {
             Err(reason) => return Ok(Err(reason)),
         };
         if let Err(error) = check_mail(&to, &arguments.message) {
-            return Ok(Err(error.to_string()));
+            return Ok(Err(send_refusal(&error)));
         }
         let shown = format!("{}: {}", to.name, arguments.message);
         Ok(Ok(self.call_to(&to, shown).await?))

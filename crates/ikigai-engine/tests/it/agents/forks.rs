@@ -13,23 +13,28 @@ use super::support::{calls, fork, see_out, typed, work};
 use crate::fakes::{FakeCall, call};
 use crate::support::World;
 
-/// D10a: a fork by the model must state its context, or it creates no agent. A fork by the user
-/// inherits by default.
+/// D10a: every fork records its context. A fork by the model is fresh by default, and says so; one
+/// by the user inherits.
 #[tokio::test(start_paused = true)]
 async fn fork_context_choice_is_explicit() {
     let world = World::new();
     let mut worker = world.root().await;
     let root = worker.agent().state.agent();
     let unsaid = call("fork", &json!({ "name": "unsaid", "prompt": "begin" }));
-    world.provider.will(calls([unsaid]));
-    world.provider.will_say("then not");
+    world.provider.will_to("go", calls([unsaid]));
+    world.provider.will_say_to("go", "forked");
+    world.provider.will_say_to("go", "thank you");
+    world.provider.will_say_to("begin", "done");
 
     assert_eq!(work(&mut worker, "go").await, Outcome::Completed);
 
     let results = world.results(root).await;
-    assert!(!results[0].success, "{results:?}");
-    assert!(results[0].output.contains("context"), "{results:?}");
-    assert_eq!(world.census().await.len(), 1, "no agent was made");
+    assert!(results[0].success, "{results:?}");
+    let said = "it knows only its prompt, since `context` was not given";
+    assert!(results[0].output.ends_with(said), "{results:?}");
+    let rows = world.rows(world.id_of("unsaid").await).await;
+    let fork: ForkData = data::read(rows[0].data.as_deref());
+    assert_eq!(fork.context, Some(ForkContext::Fresh));
 
     for (line, context) in [
         ("/fork --name one", ForkContext::Inherit),

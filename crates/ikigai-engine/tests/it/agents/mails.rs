@@ -489,3 +489,74 @@ async fn a_panic_in_one_agent_is_contained_recorded_and_reported() {
     let opened = world.restarted().engine.open(&bad).await;
     assert!(opened.is_ok(), "its lease was given back");
 }
+
+/// A child that has reported goes on with a message of its parent: its next request begins with the
+/// bytes of its last one.
+#[tokio::test(start_paused = true)]
+async fn a_message_continues_a_finished_child() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let root = worker.agent().state.agent();
+    world.provider.will_to("go", calls([fork("one", "begin")]));
+    world.provider.will_to("go", calls([wait(60, &["one"])]));
+    world
+        .provider
+        .will_to("go", calls([send("one", "and the rest")]));
+    world.provider.will_to("go", calls([wait(60, &["one"])]));
+    world.provider.will_say_to("go", "thank you");
+    world.provider.will_say_to("begin", "a half");
+    world.provider.will_say_to("begin", "the other half");
+
+    assert_eq!(work(&mut worker, "go").await, Outcome::Completed);
+
+    let outputs = world.outputs(root).await;
+    assert!(outputs[1].starts_with("one: report ("), "{outputs:?}");
+    assert!(outputs[1].contains("\na half\n"), "{outputs:?}");
+    assert_eq!(outputs[2], "sent to one");
+    assert!(outputs[3].starts_with("one: report ("), "{outputs:?}");
+    assert!(outputs[3].contains("\nthe other half\n"), "{outputs:?}");
+    let requests = world.provider.requests();
+    let of_child: Vec<_> = requests
+        .iter()
+        .filter(|request| format!("{:?}", request.messages[0]).contains("begin"))
+        .collect();
+    let [first, second] = of_child.as_slice() else {
+        panic!("{of_child:?}");
+    };
+    assert_eq!(second.system, first.system);
+    assert_eq!(
+        second.messages[..first.messages.len()],
+        first.messages[..],
+        "the prefix stays"
+    );
+}
+
+/// A message to an ended agent is refused with what the model can do instead.
+#[tokio::test(start_paused = true)]
+async fn a_message_to_an_ended_agent_is_refused_with_advice() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let root = worker.agent().state.agent();
+    for line in [
+        "/fork --name one",
+        "/fork --name two",
+        "/kill one",
+        "/kill two",
+        "/reap two",
+    ] {
+        typed(&mut worker, line).await;
+    }
+    let both = [send("one", "go on"), send("two", "go on")];
+    world.provider.will_to("go", calls(both));
+    world.provider.will_say_to("go", "well");
+
+    assert_eq!(work(&mut worker, "go").await, Outcome::Completed);
+    typed(&mut worker, "/send one go on").await;
+
+    for (output, name) in world.outputs(root).await.iter().zip(["one", "two"]) {
+        let start = format!("agent `{name}` has ended, so it gets no messages. Call `recall` with");
+        assert!(output.starts_with(&start), "{output}");
+    }
+    let printed = world.texts(root, "command").await.pop().unwrap();
+    assert!(printed.contains("/switch one shows it"), "{printed}");
+}
