@@ -27,7 +27,16 @@ fn responses(user: &TestUser) -> Vec<u64> {
 /// Three processes with a storm of forks pass a cap by at most one request.
 #[test]
 fn a_storm_of_forks_stays_below_its_budget() {
-    let user = TestUser::new();
+    check_storm(&TestUser::with_file());
+}
+
+/// The same on a server.
+#[test]
+fn a_storm_of_forks_on_a_server_stays_below_its_budget() {
+    check_storm(&TestUser::with_server());
+}
+
+fn check_storm(user: &TestUser) {
     let set = user.ikigai(&["run", "/budget 60k"]);
     assert_eq!(set.code, Some(0), "{}", set.err);
     let storm = || -> Child {
@@ -41,7 +50,7 @@ fn a_storm_of_forks_stays_below_its_budget() {
         said(process.wait_with_output().unwrap());
     }
 
-    let responses = responses(&user);
+    let responses = responses(user);
     let (spent, largest) = (responses.iter().sum::<u64>(), responses.iter().max());
     assert!(spent >= CAP, "the storm ended at {spent} tokens");
     let most = CAP + largest.unwrap();
@@ -49,6 +58,13 @@ fn a_storm_of_forks_stays_below_its_budget() {
     let total = user.ikigai(&["sql", "SELECT tokens FROM spending", "--json"]);
     let total: Value = serde_json::from_str(total.out.trim()).unwrap();
     assert_eq!(total["tokens"].as_u64(), Some(spent));
+    let left = user.ikigai(&["sql", "SELECT count(*) AS rows FROM reservations", "--json"]);
+    let left: Value = serde_json::from_str(left.out.trim()).unwrap();
+    assert_eq!(
+        left["rows"].as_u64(),
+        Some(0),
+        "requests that ended reserve nothing"
+    );
     let refused = user.ikigai(&["run", "hello"]);
     assert!(
         refused

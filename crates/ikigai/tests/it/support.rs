@@ -46,6 +46,14 @@ impl TestUser {
         Self { home, server: None }
     }
 
+    /// Creates a user whose log is on a server.
+    pub(crate) fn with_server() -> Self {
+        Self {
+            server: Some(LentDatabase::take()),
+            ..Self::with_file()
+        }
+    }
+
     /// Returns the database of the log, if it is on a server.
     pub(crate) fn server(&self) -> Option<&LentDatabase> {
         self.server.as_ref()
