@@ -1,13 +1,14 @@
 //! Cache of the names of agents that rows mention, reaped ones included.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
+use ikigai_core::names::{free_name, stem};
 use ikigai_core::render::{Names, Shown};
 use ikigai_core::{AgentId, RowRef};
 use ikigai_store::StoreError;
 
-use crate::EngineReader;
+use crate::{EngineError, EngineReader};
 
 /// Names of agents; each is read once.
 #[derive(Debug, Default)]
@@ -22,7 +23,7 @@ impl NameCache {
     ) -> Result<(), StoreError> {
         for agent in agents {
             if let Entry::Vacant(unknown) = self.0.entry(agent) {
-                let found = engine.store.agent(agent).await?;
+                let found = engine.reader().agent(agent).await?;
                 unknown.insert(found.map(|found| found.name));
             }
         }
@@ -66,4 +67,16 @@ fn names(own: AgentId, name_of: &dyn Fn(AgentId) -> Option<String>) -> Names<'_>
         own: Some(own),
         name_of,
     }
+}
+
+/// Finds a name that no living agent has and that is not in `taken`.
+pub(crate) async fn find_free_name(
+    engine: &EngineReader,
+    wanted: &str,
+    taken: &[String],
+) -> Result<String, EngineError> {
+    let living = engine.reader().living_names(stem(wanted)).await?;
+    let living: HashSet<String> = living.into_iter().collect();
+    let is_taken = |name: &str| living.contains(name) || taken.iter().any(|one| one == name);
+    Ok(free_name(wanted, is_taken))
 }

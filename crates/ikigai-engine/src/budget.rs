@@ -179,7 +179,7 @@ pub(crate) async fn used_caps(
         return Ok(Vec::new());
     }
     let family = FamilyTree::new(engine.agents().await?);
-    let now = engine.environment.now();
+    let now = engine.environment().now();
     let mut used = Vec::new();
     for cap in caps {
         let payers = if cap.is_own {

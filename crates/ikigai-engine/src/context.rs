@@ -117,7 +117,7 @@ impl EngineReader {
             if let Some(used) = expected_tokens(&agent.view) {
                 let settings = agent.state.settings();
                 let choice = self.choice(settings)?;
-                let window = self.models.window_tokens(&choice);
+                let window = self.models().window_tokens(&choice);
                 let budget = self.budget(settings, &choice, window).cap;
                 return Ok(ContextEstimate {
                     used,
@@ -150,8 +150,8 @@ impl EngineReader {
             documents: documents(self.reader(), &agent.state).await?,
             ..target_of(choice, &tools)
         };
-        let counted = self.budget(&settings, choice, self.models.window_tokens(choice));
-        let first = self.models.token_scale(choice);
+        let counted = self.budget(&settings, choice, self.models().window_tokens(choice));
+        let first = self.models().token_scale(choice);
         let budget = window::read(self.reader(), &mut agent, &target, counted, first).await?;
         Ok(Ready {
             scale: Scale::of(&agent.state, &agent.view, &target, first),
@@ -214,7 +214,7 @@ impl EngineReader {
         if self.is_corrected(choice) {
             WindowSource::Refusal
         } else {
-            self.models.describe(choice).window_source
+            self.models().describe(choice).window_source
         }
     }
 
@@ -223,7 +223,7 @@ impl EngineReader {
         if self.is_corrected(choice) {
             return None;
         }
-        let context = self.models.describe(choice).context_tokens?;
+        let context = self.models().describe(choice).context_tokens?;
         context.checked_sub(window)
     }
 
@@ -231,13 +231,13 @@ impl EngineReader {
     /// Uses an index, and caches the count of the row that a window begins with.
     async fn messages_before(&self, agent: &mut Agent, row: RowRef) -> Result<u64, StoreError> {
         let id = agent.state.agent();
-        if let Some(known) = self.counted.before(id, row) {
+        if let Some(known) = self.counted().before(id, row) {
             return Ok(known);
         }
         agent.know_all(self.reader()).await?;
         let before = agent.state.path().spans_before(Some(row), usize::MAX);
-        let messages = self.store.count_messages(before).await?;
-        self.counted.remember(id, row, messages);
+        let messages = self.reader().count_messages(before).await?;
+        self.counted().remember(id, row, messages);
         Ok(messages)
     }
 }

@@ -95,12 +95,12 @@ impl EngineReader {
         for agent in agents {
             let mut span = Span::whole(*agent);
             loop {
-                let rows = self.store.usage(span, PAGE_ROWS).await?;
+                let rows = self.reader().usage(span, PAGE_ROWS).await?;
                 for row in &rows {
                     let usage: UsageData = data::read(row.data.as_deref());
                     let name = match by {
                         CostBy::Model => model_of(&usage),
-                        CostBy::Day => self.environment.day(row.created_at),
+                        CostBy::Day => self.environment().day(row.created_at),
                     };
                     let share = shares.entry(name.clone()).or_insert_with(|| Share {
                         name,

@@ -38,7 +38,7 @@ impl Document {
         let read = read.unwrap_or_else(|_| Err("reading it failed".to_owned()));
         let bytes =
             read.map_err(|reason| format!("{} {reason}", paths::display_path(place, &path)))?;
-        let bytes = (engine.safety.blank)(&bytes).into_owned();
+        let bytes = (engine.safety().blank)(&bytes).into_owned();
         Ok(Self { path, bytes })
     }
 

@@ -101,7 +101,7 @@ impl EngineReader {
         out: &mut (dyn Write + Send),
         progress: ExportProgress<'_>,
     ) -> Result<(), ExportError> {
-        let all = self.store.agents(None).await?;
+        let all = self.reader().agents(None).await?;
         let agents = select_agents(whose, &all);
         if format == Format::Json {
             let of = match whose {
@@ -113,9 +113,9 @@ impl EngineReader {
             let all = agents.iter().map(|(agent, _)| agent.head.0).sum();
             return self.export_json(of, all, out, progress).await;
         }
-        let now = self.environment.now();
+        let now = self.environment().now();
         let names = all.into_iter().map(|agent| (agent.id, agent.name));
-        let page = Page::new(agents, names.collect(), now, self.environment.zone());
+        let page = Page::new(agents, names.collect(), now, self.environment().zone());
         let mut writing = Writing {
             engine: self,
             page: &page,
@@ -148,7 +148,7 @@ impl EngineReader {
             }
             out.flush()
         };
-        let (dumped, written) = tokio::join!(self.store.dump(of, sender), write);
+        let (dumped, written) = tokio::join!(self.reader().dump(of, sender), write);
         written?;
         Ok(dumped?)
     }

@@ -37,8 +37,8 @@ impl Engine {
     pub fn follow(&self, agent: AgentId, after: Seq) -> Result<Follow, StoreError> {
         Ok(Follow {
             // Before the first read, so that no commit is missed.
-            watch: self.store.watch()?,
-            store: self.store.clone(),
+            watch: self.reader().watch()?,
+            store: self.shared_reader().clone(),
             agent,
             after,
             draft: String::new(),

@@ -19,7 +19,10 @@ impl EngineReader {
     pub(crate) fn in_force(&self, state: &AgentState) -> Grant {
         let granted = self.granted(state);
         Grant {
-            mode: self.hub.process_mode(state.agent()).unwrap_or(granted.mode),
+            mode: self
+                .hub()
+                .process_mode(state.agent())
+                .unwrap_or(granted.mode),
             ..granted
         }
     }
@@ -30,7 +33,7 @@ impl EngineReader {
     }
 
     pub(crate) fn grant_key(&self) -> GrantKey {
-        self.environment.grant_key()
+        self.environment().grant_key()
     }
 }
 

@@ -143,7 +143,7 @@ impl InboxScan<'_> {
         if open.is_empty() {
             return Ok(Vec::new());
         }
-        let runs = self.engine.store.open_runs(record.id).await?;
+        let runs = self.engine.reader().open_runs(record.id).await?;
         let tools = self.engine.toolset(agent.state.settings()).await;
         let mut questions = Vec::new();
         for call in open {

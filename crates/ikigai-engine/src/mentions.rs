@@ -189,7 +189,7 @@ async fn attach(ledger: &Ledger, mention: &Mention) -> Result<Attached, String> 
 fn place(ledger: &Ledger) -> Place {
     Place {
         workdir: ledger.workdir(),
-        hidden: ledger.engine.safety.hidden.clone(),
+        hidden: ledger.engine.safety().hidden.clone(),
     }
 }
 

@@ -23,29 +23,28 @@ pub(crate) fn check_message_size(
     Ok(())
 }
 
-impl EngineReader {
-    /// Fails if a message is too long for an agent with these settings.
-    ///
-    /// Without a model there is no budget; the agent's next turn reports the missing model.
-    pub(crate) fn check_message_for(
-        &self,
-        settings: &Settings,
-        text: &str,
-    ) -> Result<(), EngineError> {
-        let Ok(choice) = self.choice(settings) else {
-            return Ok(());
-        };
-        let budget = self.budget(settings, &choice, self.models.window_tokens(&choice));
-        check_message_size(text, self.models.token_scale(&choice), &budget)
-    }
+/// Fails if a message is too long for an agent with these settings.
+///
+/// Without a model there is no budget; the agent's next turn reports the missing model.
+pub(crate) fn check_message_for(
+    engine: &EngineReader,
+    settings: &Settings,
+    text: &str,
+) -> Result<(), EngineError> {
+    let Ok(choice) = engine.choice(settings) else {
+        return Ok(());
+    };
+    let models = engine.models();
+    let budget = engine.budget(settings, &choice, models.window_tokens(&choice));
+    check_message_size(text, models.token_scale(&choice), &budget)
+}
 
-    /// Fails if a message is too long for another agent, whose settings are read.
-    pub(crate) async fn check_message_to(
-        &self,
-        agent: AgentId,
-        text: &str,
-    ) -> Result<(), EngineError> {
-        let agent = Agent::restore(self.reader(), agent).await?;
-        self.check_message_for(agent.state.settings(), text)
-    }
+/// Fails if a message is too long for another agent, whose settings are read.
+pub(crate) async fn check_message_to(
+    engine: &EngineReader,
+    agent: AgentId,
+    text: &str,
+) -> Result<(), EngineError> {
+    let agent = Agent::restore(engine.reader(), agent).await?;
+    check_message_for(engine, agent.state.settings(), text)
 }

@@ -54,7 +54,7 @@ pub(crate) async fn inputs(
             }
             Need::Blob(hash) => {
                 inputs.blob = match hash.parse() {
-                    Ok(hash) => engine.store.blob(hash).await?,
+                    Ok(hash) => engine.reader().blob(hash).await?,
                     Err(_) => None,
                 };
             }
@@ -129,12 +129,12 @@ pub(crate) async fn who_changed(
     own: AgentId,
     stale: &Stale,
 ) -> Result<Option<String>, EngineError> {
-    let mut others = engine.store.agents(None).await?;
+    let mut others = engine.reader().agents(None).await?;
     others.retain(|other| other.id != own);
     others.sort_by_key(|other| std::cmp::Reverse(other.touched_at));
     for other in others.iter().take(MOST_OTHERS) {
         if let Some((row, at)) = written_by(engine, other, stale).await? {
-            let ago = since(at, engine.environment.now());
+            let ago = since(at, engine.environment().now());
             return Ok(Some(format!("{} #{}, {ago} ago", other.name, row.seq)));
         }
     }
@@ -151,7 +151,7 @@ async fn written_by(
         direction: Direction::Backwards,
         limit: OTHERS_ROWS,
     };
-    let rows = engine.store.page(query).await?;
+    let rows = engine.reader().page(query).await?;
     let wrote = rows.iter().find(|row| {
         row.kind.read_as() == Some(Kind::ToolResult)
             && data::read::<ToolResultData>(row.data.as_deref())

@@ -83,14 +83,14 @@ impl EngineReader {
         options: SearchOptions<'_>,
     ) -> Result<Result<SearchResults, String>, EngineError> {
         let moments = Moments {
-            now: self.environment.now(),
-            zone: self.environment.zone(),
+            now: self.environment().now(),
+            zone: self.environment().zone(),
         };
         let (words, filters) = match read(typed, &moments) {
             Ok(read) => read,
             Err(reason) => return Ok(Err(reason)),
         };
-        let agents = self.store.agents(None).await?;
+        let agents = self.reader().agents(None).await?;
         let query = SearchQuery {
             words,
             agents: match agents_named(&agents, &filters) {
@@ -111,14 +111,14 @@ impl EngineReader {
             },
             line_chars: options.line_chars,
         };
-        let page = self.store.search(query).await?;
+        let page = self.reader().search(query).await?;
         Ok(Ok(search_results(page, options.order, &agents)))
     }
 
     /// Returns the directory in its stored form.
     fn directory(&self, filters: &Filters, workdir: Option<&Path>) -> Option<String> {
         let typed = filters.path.as_deref()?;
-        let home = self.environment.home();
+        let home = self.environment().home();
         let path = match (typed.strip_prefix('~'), home) {
             (Some(below), Some(home)) => home.join(below.trim_start_matches('/')),
             _ => workdir.unwrap_or(Path::new("/")).join(typed),

@@ -70,7 +70,7 @@ pub(crate) struct SeatFacts {
 
 /// Gathers the facts for an agent; none if its environment describes no platform.
 pub(crate) async fn seat_facts(engine: &EngineReader, query: SeatQuery<'_>) -> Option<SeatFacts> {
-    let platform = engine.environment.platform()?;
+    let platform = engine.environment().platform()?;
     let workdir = PathBuf::from(query.settings.workdir.as_deref().unwrap_or("/"));
     let mut facts = SeatFacts::default();
     facts.set("working directory", &workdir.display().to_string());
@@ -90,8 +90,8 @@ pub(crate) async fn seat_facts(engine: &EngineReader, query: SeatQuery<'_>) -> O
     }
     facts.set("platform", &platform.system);
     facts.set("shell", &platform.shell);
-    let now = engine.environment.now();
-    facts.set("date", &engine.environment.day(now));
+    let now = engine.environment().now();
+    facts.set("date", &engine.environment().day(now));
     facts.set("model", &model_name(engine, query.settings));
     facts.set("permission mode", &mode_meaning(query.mode, query.answers));
     facts.set("sandbox", &sandbox_meaning(engine, workdir).await);
@@ -115,11 +115,11 @@ fn model_name(engine: &EngineReader, settings: &Settings) -> String {
 async fn repository_status(engine: &EngineReader, workdir: &Path) -> String {
     let place = Place {
         workdir: workdir.to_owned(),
-        hidden: engine.safety.hidden.clone(),
+        hidden: engine.safety().hidden.clone(),
     };
     let status = git_status(
         workdir.to_owned(),
-        &engine.safety.shell,
+        &engine.safety().shell,
         engine.confinement(&place, Freedom::Reading),
         STATUS_TIME,
         STATUS_BYTES,
@@ -127,7 +127,7 @@ async fn repository_status(engine: &EngineReader, workdir: &Path) -> String {
     let Some(status) = status.await else {
         return String::new();
     };
-    let status = (engine.safety.blank)(status.as_bytes()).into_owned();
+    let status = (engine.safety().blank)(status.as_bytes()).into_owned();
     let status = String::from_utf8_lossy(&status);
     // The first line names the branch.
     let (_, rest) = status.split_once('\n').unwrap_or((&status, ""));
@@ -141,7 +141,7 @@ async fn repository_status(engine: &EngineReader, workdir: &Path) -> String {
 async fn sandbox_meaning(engine: &EngineReader, workdir: PathBuf) -> String {
     let place = Place {
         workdir,
-        hidden: engine.safety.hidden.clone(),
+        hidden: engine.safety().hidden.clone(),
     };
     let Confinement::Sandbox {
         write,

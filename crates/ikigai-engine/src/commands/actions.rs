@@ -165,9 +165,9 @@ async fn watch_agents(
     front: &mut FrontEnd<'_>,
 ) -> Result<Reply, Trouble> {
     let engine = worker.engine().clone();
-    let wait = Wait::starting(engine.environment.now(), patience, of);
+    let wait = Wait::starting(engine.environment().now(), patience, of);
     let until = Instant::now() + patience;
-    let mut changes = engine.hub.changes(&engine.store);
+    let mut changes = engine.hub().changes(engine.shared_reader());
     loop {
         changes.mark_unchanged();
         let watched = worker.family().watch_wait(&wait).await?;

@@ -15,6 +15,7 @@ use crate::environment::draw_mail;
 use crate::family::{check_mail, tree};
 use crate::family_tree::FamilyTree;
 use crate::figures::read_duration;
+use crate::message_size::check_message_to;
 use crate::turn::CommandContext;
 use crate::{EngineError, EngineReader};
 
@@ -150,16 +151,16 @@ async fn send(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trou
         }
         Err(error) => return Trouble::refused(error.to_string()),
     }
-    ctx.engine().check_message_to(to.id, text).await?;
+    check_message_to(ctx.engine(), to.id, text).await?;
     // From the user, not from the agent where it was typed.
     let effect = Effect::Mail(MailEffect::Send {
-        mail: draw_mail(&*ctx.engine().environment),
+        mail: draw_mail(ctx.engine().environment()),
         to: to.id,
         origin: MailOrigin::User,
         from: None,
         about: MailTopic::Message,
         text: text.to_owned(),
-        at: ctx.engine().environment.now(),
+        at: ctx.engine().environment().now(),
     });
     let mut reply = Reply::says(format!("Sent to {}", to.name));
     reply.effects.push(effect);
@@ -218,7 +219,7 @@ async fn working_children(ctx: &CommandContext<'_>) -> Result<Vec<AgentRecord>, 
 async fn kill(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let target = match typed.one("kill")? {
         Some(name) => find_agent(ctx.engine(), name).await?,
-        None => match ctx.engine().store.agent(ctx.id()).await? {
+        None => match ctx.engine().reader().agent(ctx.id()).await? {
             Some(agent) => agent,
             None => return Trouble::refused("agent not found in the store"),
         },
@@ -279,14 +280,14 @@ async fn report_reaped(
 
 async fn mail(ctx: &mut CommandContext<'_>) -> Result<Reply, Trouble> {
     let own = ctx.id();
-    let mail = ctx.engine().store.mail(own).await?;
+    let mail = ctx.engine().reader().mail(own).await?;
     let mut output = String::new();
     for mail in mail {
         let sender = match mail.from {
             None if mail.origin == MailOrigin::User => "you".to_owned(),
             None => mail.origin.word().to_owned(),
             Some(from) => {
-                let agent = ctx.engine().store.agent(from).await?;
+                let agent = ctx.engine().reader().agent(from).await?;
                 agent.map_or_else(|| from.to_string(), |agent| agent.name)
             }
         };

@@ -84,7 +84,7 @@ async fn summarising(ctx: &mut CommandContext<'_>) -> Result<String, Trouble> {
 ///
 /// Instructions ask for a new one. The front end sends the edited text back, which is stored then.
 async fn edit(ctx: &mut CommandContext<'_>, instructions: Option<&str>) -> Result<Reply, Trouble> {
-    if !ctx.engine().hub.has_editor() {
+    if !ctx.engine().hub().has_editor() {
         return Trouble::refused(
             "/compact --edit opens your editor and needs a screen · use /compact INSTRUCTIONS here",
         );

@@ -160,7 +160,7 @@ async fn budget(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Tr
         let time = read_duration(time).filter(|time| !time.is_zero());
         let time = time.ok_or_else(|| "--time needs a duration, such as 30m or 2h".to_owned())?;
         spend.seconds = Some(time.as_secs());
-        spend.since = Some(ctx.engine().environment.now().0);
+        spend.since = Some(ctx.engine().environment().now().0);
     }
     if spend == Spend::default() {
         if is_own || typed.flag("--tree") {

@@ -376,7 +376,7 @@ async fn store_reply(
     if sets_mode {
         // The new mode replaces an earlier one that applied only to this process.
         let agent = worker.ledger.id();
-        worker.ledger.engine.hub.set_process_mode(agent, None);
+        worker.ledger.engine.hub().set_process_mode(agent, None);
     }
     front.emit_rows(rows);
     Ok((worker.newest(), reply.then))

@@ -13,6 +13,7 @@ use super::{Command, CommandOption, Group, Reply, SlashCommand, Takes, Trouble, 
 use crate::family::ForkRequest;
 use crate::input::UserInput;
 use crate::ledger::{Ledger, Starter};
+use crate::message_size::check_message_for;
 use crate::turn::CommandContext;
 use crate::{Engine, EngineError, EngineReader};
 
@@ -148,7 +149,7 @@ async fn requests(
     }
     let model = match line.model.as_deref() {
         None => None,
-        Some(name) => match engine.models.choose(name) {
+        Some(name) => match engine.models().choose(name) {
             Ok(choice) => Some(choice),
             Err(missing) => return Trouble::refused(format!("{missing} · {}", missing.advice)),
         },
@@ -167,7 +168,7 @@ async fn requests(
     let mut settings = agent.state.settings().clone();
     settings.model = model.clone().or(settings.model);
     for prompt in &line.prompts {
-        engine.check_message_for(&settings, prompt)?;
+        check_message_for(engine, &settings, prompt)?;
     }
     let request = |prompt| ForkRequest {
         name: line.name.clone(),

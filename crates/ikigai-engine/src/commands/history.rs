@@ -100,7 +100,7 @@ impl EngineReader {
         agent: AgentId,
         most: usize,
     ) -> Result<Vec<String>, EngineError> {
-        let head = self.store.head(agent).await?;
+        let head = self.reader().head(agent).await?;
         let mut to = head.map_or(Seq(0), |head| head.seq);
         let mut typed: Vec<String> = Vec::new();
         while typed.len() < most && to > Seq(0) {

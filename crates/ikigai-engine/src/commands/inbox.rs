@@ -24,7 +24,7 @@ async fn inbox(ctx: &mut CommandContext<'_>) -> Result<Reply, Trouble> {
     if entries.is_empty() {
         return Ok(Reply::says("Nothing waits for you"));
     }
-    let now = ctx.engine().environment.now();
+    let now = ctx.engine().environment().now();
     let width = |text: &str| text.chars().count();
     let names = entries.iter().map(|entry| width(&entry.agent.name)).max();
     let names = names.unwrap_or(0);

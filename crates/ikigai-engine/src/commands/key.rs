@@ -47,13 +47,13 @@ async fn key(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Troub
         // Keys must not be typed here: command lines are stored in the log.
         [..] => return Trouble::refused("type only /key PROVIDER: the key is asked for next"),
     };
-    let Some(key) = ctx.engine().hub.typed_key(provider) else {
+    let Some(key) = ctx.engine().hub().typed_key(provider) else {
         return Trouble::refused(format!(
             "the key of {provider} can only be typed hidden: on the screen, or at a terminal with \
              ikigai run \"/key {provider}\""
         ));
     };
-    let kept = ctx.engine().models.take_key(provider, &key).await;
+    let kept = ctx.engine().models().take_key(provider, &key).await;
     let kept = kept.map_err(|error| format!("{} · key not saved", reason_of(&error)))?;
     let mut output = format!(
         "{} accepts the key and lists {}\n  saved in {}, readable only by you",

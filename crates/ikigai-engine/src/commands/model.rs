@@ -36,7 +36,7 @@ async fn model(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Tro
     let Some(name) = typed.one("model")? else {
         return Ok(Reply::says(list(ctx)?));
     };
-    let models = ctx.engine().models.clone();
+    let models = ctx.engine().models().clone();
     let choice = models.choose(name).map_err(EngineError::from)?;
     models.learn_window(&choice).await;
     let was = ctx.settings().model.clone();
@@ -68,7 +68,7 @@ async fn meaning(
     was: Option<ModelChoice>,
     choice: &ModelChoice,
 ) -> Result<Option<String>, EngineError> {
-    let models = &ctx.engine().models;
+    let models = ctx.engine().models();
     let Some((request, scale)) = request_to(ctx, choice).await? else {
         return Ok(Some(
             "⚠ system prompt, pinned files and tools do not fit its window".to_owned(),
@@ -143,7 +143,7 @@ fn list(ctx: &CommandContext<'_>) -> Result<String, EngineError> {
         choice.provider.unwrap_or_default(),
         choice.model.unwrap_or_default()
     );
-    let offers = ctx.engine().models.offers();
+    let offers = ctx.engine().models().offers();
     let widest = offers.iter().map(|offer| offer.name().len()).max();
     for offer in &offers {
         let context = offer

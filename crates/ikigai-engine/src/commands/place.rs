@@ -47,7 +47,7 @@ pub(super) const SESSIONS: SlashCommand = SlashCommand {
 };
 
 async fn sessions(ctx: &CommandContext<'_>) -> Result<String, EngineError> {
-    let now = ctx.engine().environment.now();
+    let now = ctx.engine().environment().now();
     let mut output = String::new();
     for entry in ctx.engine().session_entries().await? {
         let living = counted(entry.living, "agent");
@@ -77,7 +77,7 @@ async fn name(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trou
         ));
     }
     let own = ctx.id();
-    let agents = ctx.engine().store.agents(None).await?;
+    let agents = ctx.engine().reader().agents(None).await?;
     let mut living = agents
         .iter()
         .filter(|agent| agent.id != own && agent.status == Status::Running);

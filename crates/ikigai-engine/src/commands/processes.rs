@@ -58,7 +58,7 @@ async fn named(ctx: &CommandContext<'_>) -> Result<Vec<(String, JobRecord)>, Tro
         let name = if job.agent == ctx.id() {
             job.number.to_string()
         } else {
-            let owner = ctx.engine().store.agent(job.agent).await?;
+            let owner = ctx.engine().reader().agent(job.agent).await?;
             let owner = owner.map_or_else(|| job.agent.to_string(), |owner| owner.name);
             format!("{owner}.{}", job.number)
         };
@@ -71,7 +71,7 @@ fn list(ctx: &CommandContext<'_>, running: &[(String, JobRecord)]) -> Reply {
     if running.is_empty() {
         return Reply::says("No background process is running");
     }
-    let now = ctx.engine().environment.now();
+    let now = ctx.engine().environment().now();
     let mut lines = String::new();
     for (name, job) in running {
         let command = job.command.lines().next().unwrap_or_default();
@@ -80,8 +80,8 @@ fn list(ctx: &CommandContext<'_>, running: &[(String, JobRecord)]) -> Reply {
         let _ = write!(lines, "{name}  {age}  {command}");
         if !is_here(ctx.engine(), job) {
             let _ = write!(lines, "  (on {})", job.host);
-        } else if let Some(line) = ctx.engine().processes.last_line(job.id) {
-            let line = (ctx.engine().safety.blank)(line.as_bytes()).into_owned();
+        } else if let Some(line) = ctx.engine().processes().last_line(job.id) {
+            let line = (ctx.engine().safety().blank)(line.as_bytes()).into_owned();
             let _ = write!(lines, "  · {}", String::from_utf8_lossy(&line));
         }
         lines.push('\n');
@@ -114,7 +114,7 @@ async fn output_of(
         }
         Err(_) => return Trouble::refused("The program is ending"),
     };
-    let text = clean(&(ctx.engine().safety.blank)(&part.bytes));
+    let text = clean(&(ctx.engine().safety().blank)(&part.bytes));
     let first = format!("Process {name}: {}", job.command.trim());
     Ok(Reply::says(match text.trim_end() {
         "" => format!("{first}\n(no output yet)"),

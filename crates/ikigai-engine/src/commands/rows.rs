@@ -37,7 +37,7 @@ pub(super) async fn row_of(
         None => vec![own],
         Some(name) => {
             let long_enough = name.len() >= SHORTEST_PREFIX;
-            let mut agents = engine.store.agents(None).await?;
+            let mut agents = engine.reader().agents(None).await?;
             agents.retain(|agent| {
                 agent.name == name || long_enough && agent.id.to_string().starts_with(name)
             });

@@ -28,7 +28,7 @@ async fn sandbox(ctx: &mut CommandContext<'_>) -> Result<Reply, Trouble> {
     let workdir = ctx.settings().workdir.clone().unwrap_or_default();
     let place = Place {
         workdir: PathBuf::from(workdir),
-        hidden: ctx.engine().safety.hidden.clone(),
+        hidden: ctx.engine().safety().hidden.clone(),
     };
     let confinement = ctx.engine().confinement(&place, Freedom::Working);
     let is_complete = ctx.engine().confines().await;

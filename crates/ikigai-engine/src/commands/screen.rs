@@ -115,7 +115,7 @@ impl Engine {
             ("view", "open") => Some(Next::View(Some(true))),
             ("view", "folded") => Some(Next::View(Some(false))),
             ("switch", "..") => {
-                let shown = self.store.agent(shown).await?;
+                let shown = self.reader().agent(shown).await?;
                 shown.and_then(|shown| shown.parent).map(Next::Switch)
             }
             ("switch", name) if !name.is_empty() => Some(Next::Switch(self.find(name).await?.id)),
@@ -125,7 +125,7 @@ impl Engine {
 }
 
 fn needs_screen(ctx: &CommandContext<'_>, name: &str) -> Result<(), Trouble> {
-    if ctx.engine().hub.has_screen() {
+    if ctx.engine().hub().has_screen() {
         return Ok(());
     }
     Trouble::refused(format!(

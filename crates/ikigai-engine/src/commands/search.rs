@@ -39,7 +39,7 @@ async fn search(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Tr
         ..SearchOptions::default()
     };
     let found = ctx.engine().search(&typed.rest, options).await??;
-    let now = ctx.engine().environment.now();
+    let now = ctx.engine().environment().now();
     let own = ctx.id();
     let names: Vec<_> = found
         .hits

@@ -116,16 +116,16 @@ pub(super) async fn run_in_shell(
         program: process::shell().into(),
         arguments: vec!["-c".into(), "--".into(), command.into()],
         workdir,
-        variables: worker.ledger.engine.safety.shell.variables(),
+        variables: worker.ledger.engine.safety().shell.variables(),
         input: None,
         errors: Errors::Together,
         most_bytes: MOST_KEPT_BYTES,
         deadline: DEADLINE,
-        cookie: cookie_of(Some(draw_run(&*worker.ledger.engine.environment))),
+        cookie: cookie_of(Some(draw_run(worker.ledger.engine.environment()))),
         confinement: Confinement::None,
     };
     let (sender, mut lines) = mpsc::channel(LINES);
-    let blank = worker.ledger.engine.safety.blank.clone();
+    let blank = worker.ledger.engine.safety().blank.clone();
     let progress = Arc::new(move |line: &str| {
         let line = String::from_utf8_lossy(&blank(line.as_bytes())).into_owned();
         // A slow front end misses lines, but the output is complete.
@@ -172,7 +172,7 @@ async fn ran(
     stopped: Option<Stop>,
     front: &mut FrontEnd<'_>,
 ) -> Result<Ran, EngineError> {
-    let presented = present(&ended.output, &*worker.ledger.engine.safety.blank);
+    let presented = present(&ended.output, &*worker.ledger.engine.safety().blank);
     if let Some(bytes) = &presented.blob {
         worker.ledger.put_blob(bytes, front).await?;
     }

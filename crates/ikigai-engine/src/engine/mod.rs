@@ -29,39 +29,39 @@ const SHORTEST_PREFIX: usize = 4;
 /// All agents of one store. Reads through its [`EngineReader`].
 #[derive(Clone)]
 pub struct Engine {
-    pub(crate) reader: EngineReader,
+    reader: EngineReader,
     /// Writes to the store. Only the ledger uses it.
-    pub(crate) log: Arc<dyn Log>,
+    log: Arc<dyn Log>,
     /// Shares of the budget at which conversations are shortened.
-    pub(crate) context_limits: ContextLimits,
-    pub(crate) limits: Limits,
-    pub(crate) crowd: AgentLimits,
+    context_limits: ContextLimits,
+    limits: Limits,
+    crowd: AgentLimits,
     /// Handling at start of turns that stopped in the middle.
-    pub(crate) resume: Resume,
+    resume: Resume,
 }
 
 /// The part of an engine that reads: it has no log to write to.
 #[derive(Clone)]
 pub struct EngineReader {
-    pub(crate) store: Arc<dyn ReadLog>,
-    pub(crate) environment: Arc<dyn Environment>,
-    pub(crate) models: Arc<dyn Models>,
+    store: Arc<dyn ReadLog>,
+    environment: Arc<dyn Environment>,
+    models: Arc<dyn Models>,
     /// Window limit of the user, below the model's.
-    pub(crate) window_tokens: Option<u64>,
-    pub(crate) tools: Arc<dyn Tools>,
-    pub(crate) safety: Safety,
+    window_tokens: Option<u64>,
+    tools: Arc<dyn Tools>,
+    safety: Safety,
     /// Corrected windows by provider and model. The servers' windows are smaller than described.
-    pub(crate) smaller_windows: Arc<Mutex<HashMap<(String, String), u64>>>,
+    smaller_windows: Arc<Mutex<HashMap<(String, String), u64>>>,
     /// Message counts of paths.
-    pub(crate) counted: Arc<MessageCounts>,
+    counted: Arc<MessageCounts>,
     /// Sandbox of this machine, once it is known.
-    pub(crate) confines: Arc<OnceCell<Sandbox>>,
+    confines: Arc<OnceCell<Sandbox>>,
     /// Agents of this process.
-    pub(crate) hub: Arc<Hub>,
+    hub: Arc<Hub>,
     /// Keepers of background processes; none if there can be no such processes.
-    pub(crate) keepers: Option<Keepers>,
+    keepers: Option<Keepers>,
     /// Background processes of this process's agents.
-    pub(crate) processes: Arc<ProcessWatch>,
+    processes: Arc<ProcessWatch>,
 }
 
 impl Deref for Engine {
@@ -148,6 +148,13 @@ impl Engine {
         self
     }
 
+    /// Sets the handling of stopped turns at start.
+    #[must_use]
+    pub fn with_resume(mut self, resume: Resume) -> Self {
+        self.resume = resume;
+        self
+    }
+
     /// Sets the limits on families of agents.
     #[must_use]
     pub fn with_crowd(mut self, crowd: AgentLimits) -> Self {
@@ -188,6 +195,27 @@ impl Engine {
         let ear = self.hub.ear_of(agent);
         ear.is_some_and(|ear| ear.blocking_send(request).is_ok())
     }
+
+    /// Returns the log, for writing. Only the ledger calls this.
+    pub(crate) fn log(&self) -> &dyn Log {
+        &*self.log
+    }
+
+    pub(crate) fn context_limits(&self) -> ContextLimits {
+        self.context_limits
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    pub(crate) fn crowd(&self) -> AgentLimits {
+        self.crowd
+    }
+
+    pub(crate) fn resume(&self) -> Resume {
+        self.resume
+    }
 }
 
 impl EngineReader {
@@ -219,6 +247,39 @@ impl EngineReader {
     /// Returns the log, for reading.
     pub fn reader(&self) -> &dyn ReadLog {
         &*self.store
+    }
+
+    /// Returns the log, for tasks that read it on their own.
+    pub(crate) fn shared_reader(&self) -> &Arc<dyn ReadLog> {
+        &self.store
+    }
+
+    pub(crate) fn environment(&self) -> &dyn Environment {
+        &*self.environment
+    }
+
+    pub(crate) fn models(&self) -> &Arc<dyn Models> {
+        &self.models
+    }
+
+    pub(crate) fn hub(&self) -> &Arc<Hub> {
+        &self.hub
+    }
+
+    pub(crate) fn safety(&self) -> &Safety {
+        &self.safety
+    }
+
+    pub(crate) fn counted(&self) -> &MessageCounts {
+        &self.counted
+    }
+
+    pub(crate) fn keepers(&self) -> Option<&Keepers> {
+        self.keepers.as_ref()
+    }
+
+    pub(crate) fn processes(&self) -> &Arc<ProcessWatch> {
+        &self.processes
     }
 
     /// Finds an agent by its name, its id, or a unique prefix of its id.

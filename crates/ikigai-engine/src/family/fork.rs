@@ -1,10 +1,8 @@
 //! Forking: a child in a constant number of rows, however long its parent's path is.
 
-use std::collections::HashSet;
-
 use ikigai_core::data::{ForkContext, ForkData, Verdict};
 use ikigai_core::fork::{ForkEvents, ForkOrder, fork_events};
-use ikigai_core::names::{free_name, is_speaker, is_valid_name, name_from, stem};
+use ikigai_core::names::{is_speaker, is_valid_name, name_from};
 use ikigai_core::settings::{Approve, ModelChoice};
 use ikigai_core::{AgentId, AgentState, Epoch, Event, Micros, Row, RowRef, Seq, Settings};
 use ikigai_store::{
@@ -13,6 +11,7 @@ use ikigai_store::{
 };
 
 use super::{Family, FamilyOutcome, FamilyResult, Started, done};
+use crate::agent_names::find_free_name;
 use crate::agent_tools::{ForkArguments, ForkMemory};
 use crate::budget::count_child;
 use crate::calls::OpenCall;
@@ -20,6 +19,7 @@ use crate::environment::{CrashPoint, draw_agent};
 use crate::frontend::{AgentJob, FrontEnd};
 use crate::grants::grant_to_child;
 use crate::ledger::{CommitPlan, ExtraWrites, Ledger, Starter};
+use crate::message_size::check_message_for;
 use crate::surroundings::{SeatFacts, SeatQuery, seat_facts};
 use crate::{Engine, EngineError, EngineReader};
 
@@ -87,7 +87,7 @@ impl Family<'_> {
         mut front: Option<&mut FrontEnd<'_>>,
     ) -> Result<(Forked, Vec<Row>), EngineError> {
         let parent = with_room(&self.ledger.engine, self.ledger.agent.state.agent()).await?;
-        let child = draw_agent(&*self.ledger.engine.environment);
+        let child = draw_agent(self.ledger.engine.environment());
         let mut taken: Vec<String> = Vec::new();
         let mode = self.ledger.grant().mode;
         let facts = child_facts(&self.ledger.engine, self.ledger.settings(), mode, request).await;
@@ -128,7 +128,7 @@ impl Family<'_> {
         );
         let events = [rows.parent.clone()].into_iter().chain(added(forked));
         let events = events.collect();
-        let now = self.ledger.engine.environment.now();
+        let now = self.ledger.engine.environment().now();
         let extra = move |_: Seq| newborn(parent, forked, rows.clone(), now).counted(born.counted);
         self.ledger.crash_point(CrashPoint::BeforeForkStored);
         let plan = CommitPlan::events(events).extra(&extra).waiting_if(front);
@@ -207,14 +207,14 @@ pub(crate) async fn fork_held_ledger(
         return Err(EngineError::Dead(parent.name));
     }
     let agent = Agent::restore(engine.reader(), parent.id).await?;
-    let child = draw_agent(&*engine.environment);
+    let child = draw_agent(engine.environment());
     let mode = engine.in_force(&agent.state).mode;
     let facts = child_facts(engine, agent.state.settings(), mode, request).await;
     let counted = count_child(engine, &agent).await?;
     let mut taken = Vec::new();
     loop {
         let forked = pick_name(engine, child, request, &taken).await?;
-        let now = engine.environment.now();
+        let now = engine.environment().now();
         let born = (&forked, facts.clone());
         let rows = fork_rows(engine, &agent.state, &parent.name, request, born);
         let added = rows.parent.clone().into_row(parent.id, now);
@@ -235,7 +235,7 @@ pub(crate) async fn fork_held_ledger(
                 return Err(over_budget(engine, root, most).await?);
             }
             // No other process creates a child with this id.
-            Err(CommitError::Unknown(_)) if engine.store.agent(child).await?.is_some() => break,
+            Err(CommitError::Unknown(_)) if engine.reader().agent(child).await?.is_some() => break,
             Err(error) => return Err(error.into()),
         }
     }
@@ -256,7 +256,7 @@ fn requested(
         None => None,
         Some(name) => Some(
             engine
-                .models
+                .models()
                 .choose(name)
                 .map_err(|missing| missing.to_string())?,
         ),
@@ -265,9 +265,7 @@ fn requested(
     name.as_deref().map_or(Ok(()), check_name)?;
     let mut settings = ledger.settings().clone();
     settings.model = model.clone().or(settings.model);
-    engine
-        .check_message_for(&settings, &arguments.prompt)
-        .map_err(|error| error.to_string())?;
+    check_message_for(engine, &settings, &arguments.prompt).map_err(|error| error.to_string())?;
     Ok(ForkRequest {
         name,
         prompt: Some(arguments.prompt),
@@ -295,7 +293,7 @@ async fn over_budget(
     root: AgentId,
     most: u64,
 ) -> Result<EngineError, EngineError> {
-    let root = engine.store.agent(root).await?;
+    let root = engine.reader().agent(root).await?;
     let name = root.map(|root| root.name).unwrap_or_default();
     Ok(EngineError::AgentBudget { name, most })
 }
@@ -328,7 +326,7 @@ async fn child_facts(
     let query = SeatQuery {
         settings: &settings,
         mode,
-        answers: engine.hub.observer().1,
+        answers: engine.hub().observer().1,
         status: true,
     };
     Box::pin(seat_facts(engine, query)).await
@@ -336,9 +334,9 @@ async fn child_facts(
 
 /// Reads the parent; fails if it may have no more children.
 async fn with_room(engine: &Engine, parent: AgentId) -> Result<AgentRecord, EngineError> {
-    let most = engine.crowd;
+    let most = engine.crowd();
     let missing = || EngineError::NoSuchAgent(parent.to_string());
-    let ancestry = engine.store.ancestry(parent, most.family).await?;
+    let ancestry = engine.reader().ancestry(parent, most.family).await?;
     let ancestry = ancestry.ok_or_else(missing)?;
     if ancestry.ancestors.len() >= most.depth {
         return Err(EngineError::TooDeep(most.depth));
@@ -349,7 +347,7 @@ async fn with_room(engine: &Engine, parent: AgentId) -> Result<AgentRecord, Engi
     if ancestry.family >= most.family {
         return Err(EngineError::TooManyAgents(most.family));
     }
-    engine.store.agent(parent).await?.ok_or_else(missing)
+    engine.reader().agent(parent).await?.ok_or_else(missing)
 }
 
 async fn pick_name(
@@ -360,22 +358,8 @@ async fn pick_name(
 ) -> Result<Forked, EngineError> {
     Ok(Forked {
         id: child,
-        name: engine.free_name(&wished_name(request), taken).await?,
+        name: find_free_name(engine, &wished_name(request), taken).await?,
     })
-}
-
-impl EngineReader {
-    /// Finds a name that no living agent has and that is not in `taken`.
-    pub(crate) async fn free_name(
-        &self,
-        wanted: &str,
-        taken: &[String],
-    ) -> Result<String, EngineError> {
-        let living = self.store.living_names(stem(wanted)).await?;
-        let living: HashSet<String> = living.into_iter().collect();
-        let is_taken = |name: &str| living.contains(name) || taken.iter().any(|one| one == name);
-        Ok(free_name(wanted, is_taken))
-    }
 }
 
 impl ForkRequest {

@@ -62,7 +62,7 @@ impl Family<'_> {
             by: Some(by),
         });
         // A killed agent cannot record the kill: the parent of the topmost one does.
-        let dies = killed.contains(&own) || self.ledger.engine.hub.is_killed(own);
+        let dies = killed.contains(&own) || self.ledger.engine.hub().is_killed(own);
         let parent = target.parent.filter(|_| dies);
         let with: Vec<Effect> = killed
             .iter()
@@ -73,7 +73,7 @@ impl Family<'_> {
                 })
             })
             .collect();
-        let now = self.ledger.engine.environment.now();
+        let now = self.ledger.engine.environment().now();
         let own_row = Some(row.clone()).filter(|_| parent.is_none());
         let extra = |_: Seq| ExtraWrites {
             heads: parent
@@ -92,9 +92,9 @@ impl Family<'_> {
         let rows = self.ledger.commit(plan).await?;
         self.ledger.crash_point(CrashPoint::AfterKillStored);
         for agent in killed {
-            self.ledger.engine.hub.kill(*agent);
+            self.ledger.engine.hub().kill(*agent);
         }
-        self.ledger.engine.hub.bump();
+        self.ledger.engine.hub().bump();
         self.ledger.engine.end_processes_of(killed).await?;
         Ok(rows)
     }

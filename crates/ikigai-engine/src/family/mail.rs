@@ -79,7 +79,7 @@ impl Ledger {
         about: MailTopic,
     ) -> Result<(MailId, Effect), EngineError> {
         check_mail(to, text)?;
-        let mail = draw_mail(&*self.engine.environment);
+        let mail = draw_mail(self.engine.environment());
         let send = Effect::Mail(MailEffect::Send {
             mail,
             to: to.id,
@@ -87,7 +87,7 @@ impl Ledger {
             from: Some(self.agent.state.agent()),
             about,
             text: text.to_owned(),
-            at: self.engine.environment.now(),
+            at: self.engine.environment().now(),
         });
         Ok((mail, send))
     }
@@ -126,7 +126,7 @@ impl Ledger {
         let Some(parent) = parent else {
             return Ok(None);
         };
-        let Some(parent) = self.engine.store.agent(parent).await? else {
+        let Some(parent) = self.engine.reader().agent(parent).await? else {
             return Ok(None);
         };
         let text = shorten(&report.text);
@@ -141,7 +141,7 @@ fn wake_idle_parent(ledger: &Ledger) {
     let Some(parent) = fork.and_then(|fork| fork.parent_uuid) else {
         return;
     };
-    let hub = &ledger.engine.hub;
+    let hub = ledger.engine.hub();
     if hub.is_working(parent) == Some(false) {
         hub.wake(parent);
     }

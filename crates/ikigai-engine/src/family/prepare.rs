@@ -133,7 +133,7 @@ impl Family<'_> {
 
     /// Returns the oldest ancestor of an agent, which names its family.
     async fn root_of(&self, agent: AgentId) -> Result<AgentId, EngineError> {
-        let ancestry = self.ledger.engine.store.ancestry(agent, 1).await?;
+        let ancestry = self.ledger.engine.reader().ancestry(agent, 1).await?;
         let oldest = ancestry.and_then(|ancestry| ancestry.ancestors.last().copied());
         Ok(oldest.unwrap_or(agent))
     }

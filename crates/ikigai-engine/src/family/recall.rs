@@ -87,7 +87,7 @@ impl Family<'_> {
 
     async fn session(&self) -> Result<SessionId, EngineError> {
         let own = self.ledger.agent.state.agent();
-        let record = self.ledger.engine.store.agent(own).await?;
+        let record = self.ledger.engine.reader().agent(own).await?;
         let record = record.ok_or_else(|| EngineError::NoSuchAgent(own.to_string()))?;
         Ok(record.session)
     }
@@ -95,7 +95,7 @@ impl Family<'_> {
 
 /// Lists the hits for the model.
 fn list_hits(ledger: &Ledger, found: &SearchResults) -> Came {
-    let now = ledger.engine.environment.now();
+    let now = ledger.engine.environment().now();
     let mut text = String::new();
     for named in &found.hits {
         let hit = &named.hit;

@@ -8,6 +8,7 @@ use ikigai_core::{AgentId, Micros};
 use ikigai_store::{AgentRecord, Status};
 
 use super::merge::merged_into;
+use super::wait::is_in_a_turn;
 use crate::figures::since;
 use crate::frontend::TurnEnd;
 use crate::last_turn::last_turn;
@@ -88,7 +89,7 @@ async fn branches(engine: &EngineReader) -> Result<Vec<Branch>, EngineError> {
         let lives = agent.status == Status::Running;
         let works = lives && engine.works(agent.id).await?;
         let is_held = match &agent.owner {
-            Some(owner) => engine.store.is_process_alive(owner).await?,
+            Some(owner) => engine.reader().is_process_alive(owner).await?,
             None => false,
         };
         let is_looked_at = lives && !works && (!is_held || agent.parent.is_some());
@@ -124,17 +125,17 @@ async fn turn_end(
     agent: &AgentRecord,
     is_held: bool,
 ) -> Result<TurnEnd, EngineError> {
-    if let Some(known) = engine.hub.turn_end_at(agent.id, agent.head) {
+    if let Some(known) = engine.hub().turn_end_at(agent.id, agent.head) {
         return Ok(known);
     }
     // Its owner is gone and has not settled the turn.
     let is_unsettled = agent.owner.is_some() && !is_held;
-    let end = if is_unsettled && engine.is_in_a_turn(agent.id).await? {
+    let end = if is_unsettled && is_in_a_turn(engine, agent.id).await? {
         TurnEnd::Stopped
     } else {
         last_turn(engine.reader(), agent.id).await?.end()
     };
-    engine.hub.remember_turn_end(agent.id, agent.head, end);
+    engine.hub().remember_turn_end(agent.id, agent.head, end);
     Ok(end)
 }
 
@@ -167,7 +168,7 @@ fn add(left: &mut Vec<(AgentRecord, usize)>, agents: Option<Vec<AgentRecord>>, d
 
 /// Formats the tree as text, one line per agent.
 pub(crate) async fn tree(engine: &EngineReader) -> Result<String, EngineError> {
-    let now = engine.environment.now();
+    let now = engine.environment().now();
     let mut output = String::new();
     for branch in branches(engine).await? {
         let name = format!("{}{}", "  ".repeat(branch.depth), branch.agent.name);

@@ -144,7 +144,7 @@ impl Family<'_> {
         moment: Moment,
     ) -> Result<Option<(Event, Vec<MailRecord>)>, EngineError> {
         let own = self.ledger.agent.state.agent();
-        let mut mail = self.ledger.engine.store.queued_mail(own).await?;
+        let mut mail = self.ledger.engine.reader().queued_mail(own).await?;
         mail.retain(|mail| match mail.from {
             Some(from) => wait.of.is_empty() || wait.of.contains(&from),
             None => false,
@@ -180,7 +180,7 @@ impl Family<'_> {
     /// Reads the states of watched agents, without delivering their mail.
     pub(crate) async fn watch_wait(&self, wait: &Wait) -> Result<Watched, EngineError> {
         let own = self.ledger.id();
-        let mut mail = self.ledger.engine.store.queued_mail(own).await?;
+        let mut mail = self.ledger.engine.reader().queued_mail(own).await?;
         mail.retain(|mail| mail.from.is_some_and(|from| wait.of.contains(&from)));
         let states = self.states_of(wait, &mail).await?;
         let costs = costs_of(&self.ledger.engine, &states).await?;
@@ -192,7 +192,7 @@ impl Family<'_> {
 
     async fn one_mail(&self, mail: &MailRecord) -> Result<Came, EngineError> {
         let sender = match mail.from {
-            Some(from) => self.ledger.engine.store.agent(from).await?,
+            Some(from) => self.ledger.engine.reader().agent(from).await?,
             None => None,
         };
         let name = sender.map_or_else(|| "unknown".to_owned(), |sender| sender.name);
@@ -211,7 +211,7 @@ impl Family<'_> {
     ) -> Result<Vec<(AgentRecord, State)>, EngineError> {
         let mut states = Vec::new();
         for id in &wait.of {
-            let Some(agent) = self.ledger.engine.store.agent(*id).await? else {
+            let Some(agent) = self.ledger.engine.reader().agent(*id).await? else {
                 continue;
             };
             let state = if mail.iter().any(|mail| mail.from == Some(*id)) {
@@ -233,32 +233,35 @@ impl crate::EngineReader {
     /// Returns true if an agent is in a turn.
     /// Asks the hub for agents of this process, the log for others.
     pub async fn works(&self, agent: AgentId) -> Result<bool, EngineError> {
-        if let Some(working) = self.hub.is_working(agent) {
+        if let Some(working) = self.hub().is_working(agent) {
             return Ok(working);
         }
-        self.hub.look_outside();
+        self.hub().look_outside();
         // A turn in the log runs only if its owner lives.
-        let record = self.store.agent(agent).await?;
+        let record = self.reader().agent(agent).await?;
         match record.and_then(|record| record.owner) {
-            Some(owner) if self.store.is_process_alive(&owner).await? => {
-                self.is_in_a_turn(agent).await
+            Some(owner) if self.reader().is_process_alive(&owner).await? => {
+                is_in_a_turn(self, agent).await
             }
             _ => Ok(false),
         }
     }
+}
 
-    /// Returns true if an agent's log ends in the middle of a turn.
-    pub(super) async fn is_in_a_turn(&self, agent: AgentId) -> Result<bool, EngineError> {
-        let mut agent = Agent::restore(self.reader(), agent).await?;
-        loop {
-            let empty = agent.view.entries().is_empty();
-            let busy = agent.view.is_busy(agent.state.path()).filter(|_| !empty);
-            if let Some(busy) = busy {
-                return Ok(busy);
-            }
-            if !agent.lengthen(self.reader(), PAGE_ROWS).await? {
-                return Ok(false);
-            }
+/// Returns true if an agent's log ends in the middle of a turn.
+pub(super) async fn is_in_a_turn(
+    engine: &EngineReader,
+    agent: AgentId,
+) -> Result<bool, EngineError> {
+    let mut agent = Agent::restore(engine.reader(), agent).await?;
+    loop {
+        let empty = agent.view.entries().is_empty();
+        let busy = agent.view.is_busy(agent.state.path()).filter(|_| !empty);
+        if let Some(busy) = busy {
+            return Ok(busy);
+        }
+        if !agent.lengthen(engine.reader(), PAGE_ROWS).await? {
+            return Ok(false);
         }
     }
 }

@@ -163,7 +163,7 @@ impl Ledger {
 
     fn attempt(&self, events: Vec<Event>) -> Attempt<'static> {
         let id = self.id();
-        let now = self.engine.environment.now();
+        let now = self.engine.environment().now();
         let granting = events.iter().enumerate();
         let granting = granting.filter(|(_, event)| awaits_tag(event));
         let granting = granting.map(|(index, event)| (index, event.clone()));
@@ -200,11 +200,11 @@ impl Ledger {
             batch.with.extend(releases.map(Effect::Budget));
             let sends = |effect: &Effect| matches!(effect, Effect::Mail(MailEffect::Send { .. }));
             let mails = batch.with.iter().any(sends);
-            match self.engine.log.commit(batch).await {
+            match self.engine.log().commit(batch).await {
                 Ok(_) => {
                     self.forget_reservations(&ended);
                     if mails {
-                        self.engine.hub.bump();
+                        self.engine.hub().bump();
                     }
                     attempt.perhaps_after = Some(expected);
                     return self.apply(expected, &attempt.rows).await;
@@ -293,7 +293,7 @@ impl Ledger {
 
     async fn apply_one(&mut self, row: Row) -> Result<(), EngineError> {
         self.tally.add(&row);
-        let applied = self.agent.apply(&*self.engine.store, row).await?;
+        let applied = self.agent.apply(self.engine.reader(), row).await?;
         self.control_rows += usize::from(applied.control);
         Ok(())
     }
@@ -307,7 +307,7 @@ impl Ledger {
                 direction: Direction::Forwards,
                 limit: PAGE_ROWS,
             };
-            let rows = self.engine.store.page(query).await?;
+            let rows = self.engine.reader().page(query).await?;
             if rows.is_empty() {
                 return Ok(());
             }
@@ -324,7 +324,7 @@ impl Ledger {
             direction: Direction::Forwards,
             limit: rows.len(),
         };
-        let stored = self.engine.store.page(query).await?;
+        let stored = self.engine.reader().page(query).await?;
         let same = |(stored, row): (&Row, &NewRow)| {
             stored.kind == StoredKind::Known(row.kind)
                 && stored.created_at == row.created_at

@@ -17,7 +17,7 @@ impl Ledger {
 
     /// Gives another agent of this process the same mode, until its lease ends.
     pub(crate) fn share_process_mode(&self, other: AgentId) {
-        let hub = &self.engine.hub;
+        let hub = self.engine.hub();
         hub.set_process_mode(other, hub.process_mode(self.id()));
     }
 
@@ -40,7 +40,7 @@ impl Ledger {
             return;
         };
         // With a mode for this process, there is nothing to offer.
-        let hub = &self.engine.hub;
+        let hub = self.engine.hub();
         if hub.process_mode(self.id()).is_none() && hub.offers_grants(self.id()) {
             front.emit(UiEvent::GrantOffer(format!(
                 "Not in force here: {foreign}, granted by another user or machine. \

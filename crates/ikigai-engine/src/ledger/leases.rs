@@ -8,6 +8,7 @@ use ikigai_store::{
 
 use super::{Ledger, Starter};
 use crate::environment::draw_mail;
+use crate::message_size::check_message_to;
 use crate::{Engine, EngineError};
 
 impl Ledger {
@@ -20,7 +21,7 @@ impl Ledger {
         if agent.status != Status::Running {
             return Err(EngineError::Dead(agent.name.clone()));
         }
-        let old_mail = engine.store.queued_mail(agent.id).await?;
+        let old_mail = engine.reader().queued_mail(agent.id).await?;
         let take = Effect::Lease(LeaseEffect::Take { agent: agent.id });
         let taken = engine.commit_effects(vec![take]).await?;
         let epoch = taken.leases.first().map_or(Epoch(0), |(_, epoch)| *epoch);
@@ -44,8 +45,8 @@ impl Ledger {
 impl Engine {
     /// Queues a message of the user for an agent that another process holds.
     pub async fn post(&self, to: AgentId, text: &str) -> Result<(), EngineError> {
-        self.check_message_to(to, text).await?;
-        let mail = draw_mail(&*self.environment);
+        check_message_to(self, to, text).await?;
+        let mail = draw_mail(self.environment());
         self.post_as(mail, to, text).await
     }
 
@@ -63,7 +64,7 @@ impl Engine {
             from: None,
             about: MailTopic::Message,
             text: text.to_owned(),
-            at: self.environment.now(),
+            at: self.environment().now(),
         });
         self.commit_effects(vec![send]).await?;
         Ok(())
@@ -74,7 +75,7 @@ impl Engine {
         &self,
         batch: Batch,
     ) -> Result<Committed, CommitError> {
-        self.log.commit(batch).await
+        self.log().commit(batch).await
     }
 
     async fn commit_effects(&self, effects: Vec<Effect>) -> Result<Committed, CommitError> {

@@ -66,7 +66,7 @@ impl Ledger {
         let control_rows =
             history::control_rows_since_snapshot(engine.reader(), newest, most).await?;
         // A mode of this process ends with the lease: another process may have set one since.
-        engine.hub.set_process_mode(agent.state.agent(), None);
+        engine.hub().set_process_mode(agent.state.agent(), None);
         Ok(Self {
             engine,
             agent,
@@ -98,7 +98,7 @@ impl Ledger {
 
     /// Reports a crash point to the environment.
     pub(crate) fn crash_point(&self, point: CrashPoint) {
-        self.engine.environment.crash_point(point);
+        self.engine.environment().crash_point(point);
     }
 
     /// Corrects the columns of the agent's record where they differ from its log.
@@ -144,7 +144,7 @@ impl Ledger {
         };
         let row = Event::Command { output: None, data };
         let rows = self.commit(CommitPlan::events(vec![row])).await?;
-        self.engine.hub.set_process_mode(self.id(), Some(mode));
+        self.engine.hub().set_process_mode(self.id(), Some(mode));
         Ok(rows)
     }
 

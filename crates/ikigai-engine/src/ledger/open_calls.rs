@@ -16,7 +16,7 @@ impl Ledger {
             if let Some(open) = open_calls(&self.agent) {
                 return Ok(open);
             }
-            let store = self.engine.store.clone();
+            let store = self.engine.shared_reader().clone();
             if !self.agent.lengthen(&*store, PAGE_ROWS).await? {
                 return Ok(Vec::new());
             }

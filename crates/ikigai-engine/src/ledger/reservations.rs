@@ -148,7 +148,7 @@ impl Ledger {
 
     /// Checks what needs no transaction: time, prices, and caps of this agent alone.
     fn refuse_here(&self, caps: &[Cap], estimate: Estimate) -> Option<OverBudget> {
-        let now = self.engine.environment.now();
+        let now = self.engine.environment().now();
         let spent = Spending::from(&self.tally.spent);
         let running = lock(&self.reservations).running.values().copied().sum();
         for cap in caps {
@@ -180,7 +180,7 @@ impl Ledger {
                 may_fit_later: false,
             };
         };
-        let now = self.engine.environment.now();
+        let now = self.engine.environment().now();
         let is_spent = cap.spending_limit().is_some_and(|it| it.is_reached(spent));
         let used = UsedCap {
             // The number of agents refuses no request.
@@ -203,7 +203,7 @@ impl Ledger {
     }
 
     fn begin_reservation(&self, amount: Spending) -> Reservation {
-        let id = draw_reservation(&*self.engine.environment);
+        let id = draw_reservation(self.engine.environment());
         lock(&self.reservations).running.insert(id, amount);
         Reservation {
             id,

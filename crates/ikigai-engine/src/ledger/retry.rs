@@ -36,7 +36,7 @@ impl Ledger {
 
     /// Stores a blob; returns its hash.
     pub(crate) async fn try_put_blob(&self, bytes: &[u8]) -> Result<String, EngineError> {
-        let hash = blobs::put_blob(&*self.engine.log, bytes).await?;
+        let hash = blobs::put_blob(self.engine.log(), bytes).await?;
         Ok(hash.to_string())
     }
 }

@@ -12,6 +12,7 @@ use ikigai_store::{
 use ikigai_tools::Place;
 
 use super::{Ledger, Starter};
+use crate::agent_names::find_free_name;
 use crate::documents::Document;
 use crate::environment::{draw_agent, draw_session};
 use crate::instructions::instruction_files;
@@ -33,11 +34,11 @@ impl Ledger {
         let pins = Self::first_pins(engine, workdir).await?;
         let mut taken = Vec::new();
         loop {
-            let name = engine.free_name(&wanted, &taken).await?;
+            let name = find_free_name(engine, &wanted, &taken).await?;
             let start = Settings {
                 name: Some(name.clone()),
                 workdir: Some(workdir.to_owned()),
-                model: Some(engine.models.first_choice()?),
+                model: Some(engine.models().first_choice()?),
                 pins: pins.clone(),
                 ..Settings::default()
             };
@@ -56,19 +57,19 @@ impl Ledger {
 
     /// Returns the pins of a new agent in a directory, with their texts stored.
     async fn first_pins(engine: &Engine, workdir: &str) -> Result<Option<Vec<Pin>>, EngineError> {
-        let (start, home) = (PathBuf::from(workdir), engine.environment.home());
+        let (start, home) = (PathBuf::from(workdir), engine.environment().home());
         let found =
             tokio::task::spawn_blocking(move || instruction_files(&start, home.as_deref())).await;
         let place = Place {
             workdir: PathBuf::from(workdir),
-            hidden: engine.safety.hidden.clone(),
+            hidden: engine.safety().hidden.clone(),
         };
         let mut pins = Vec::new();
         for path in found.unwrap_or_default() {
             let Some(name) = path.to_str() else { continue };
             let hash = match Document::read_pinned(engine, &place, name).await {
                 Ok(document) => {
-                    let hash = blobs::put_blob(&*engine.log, &document.bytes).await?;
+                    let hash = blobs::put_blob(engine.log(), &document.bytes).await?;
                     Some(hash.to_string())
                 }
                 Err(_) => None,
@@ -89,10 +90,10 @@ impl Ledger {
         settings: &Settings,
     ) -> Batch {
         let name = settings.name.as_deref().unwrap_or_default();
-        let now = engine.environment.now();
-        let id = draw_agent(&*engine.environment);
+        let now = engine.environment().now();
+        let id = draw_agent(engine.environment());
         let known = session.map(|session| session.id);
-        let session = known.unwrap_or_else(|| draw_session(&*engine.environment));
+        let session = known.unwrap_or_else(|| draw_session(engine.environment()));
         let make = known.is_none().then(|| Effect::MakeSession {
             session,
             name: name.to_owned(),

@@ -73,8 +73,8 @@ impl JobLoop<'_> {
     ) -> Result<Outcome, EngineError> {
         self.worker
             .engine()
-            .hub
-            .watch(&self.worker.ledger.engine.store);
+            .hub()
+            .watch(self.worker.ledger.engine.shared_reader());
         let seat = self.take_seat(front);
         let outcome = self.work_seated(job, front).await;
         drop(seat);
@@ -91,10 +91,10 @@ impl JobLoop<'_> {
     /// Registers an agent of a front end, so that others can kill and await it.
     fn take_seat(&self, front: &mut FrontEnd<'_>) -> Option<Seat> {
         let agent = self.worker.ledger.agent.state.agent();
-        if self.worker.engine().hub.is_working(agent).is_some() {
+        if self.worker.engine().hub().is_working(agent).is_some() {
             return None;
         }
-        let (seat, others) = self.worker.engine().hub.enlist(agent);
+        let (seat, others) = self.worker.engine().hub().enlist(agent);
         front.listen_to(others);
         Some(seat)
     }
@@ -107,7 +107,7 @@ impl JobLoop<'_> {
         let own = self.worker.ledger.agent.state.agent();
         let mut outcome = self.carry_out(job, front).await?;
         loop {
-            if self.worker.engine().hub.is_killed(own) {
+            if self.worker.engine().hub().is_killed(own) {
                 return Ok(Outcome::Interrupted(Cause::Kill));
             }
             // A command may have ended the turn and may start another.
@@ -156,7 +156,7 @@ impl JobLoop<'_> {
                 AgentJob::Mail => !self.has_mail().await?,
                 AgentJob::Processes => {
                     let own = self.worker.id();
-                    self.worker.engine().processes.news(own).is_empty()
+                    self.worker.engine().processes().news(own).is_empty()
                 }
                 AgentJob::Resume => matches!(
                     check_resumable(&mut self.worker.ledger).await,
@@ -276,7 +276,7 @@ impl JobLoop<'_> {
         Ok(!self
             .worker
             .engine()
-            .store
+            .reader()
             .queued_mail(own)
             .await?
             .is_empty())
@@ -287,12 +287,12 @@ impl JobLoop<'_> {
         let mut changes = self
             .worker
             .engine()
-            .hub
-            .changes(&self.worker.ledger.engine.store);
+            .hub()
+            .changes(self.worker.ledger.engine.shared_reader());
         let reports = self.worker.children.iter().any(|child| child.reports);
         loop {
             changes.mark_unchanged();
-            let hub = self.worker.engine().hub.clone();
+            let hub = self.worker.engine().hub().clone();
             let still_works = |child: &Started| hub.is_working(child.id) == Some(true);
             if !self.worker.children.iter().any(still_works) {
                 self.worker.children.clear();
@@ -324,11 +324,11 @@ impl JobLoop<'_> {
 
     /// Stops agents that run with this one and waits until they stored their end.
     async fn stop_others(&mut self, stop: &Stop) {
-        let hub = self.worker.engine().hub.clone();
+        let hub = self.worker.engine().hub().clone();
         for child in &self.worker.children {
             hub.deliver(child.id, UserRequest::Stop(stop.clone()));
         }
-        let mut changes = hub.changes(&self.worker.ledger.engine.store);
+        let mut changes = hub.changes(self.worker.ledger.engine.shared_reader());
         let ended = async {
             loop {
                 changes.mark_unchanged();
@@ -350,11 +350,13 @@ impl JobLoop<'_> {
 pub(crate) fn start(ledger: Ledger, job: Option<AgentJob>) {
     let engine = ledger.engine.clone();
     let agent = ledger.id();
-    let (seat, requests) = engine.hub.enlist(agent);
-    engine.hub.watch(&engine.store);
-    engine.hub.know_mail(agent, ledger.old_mail.iter().copied());
+    let (seat, requests) = engine.hub().enlist(agent);
+    engine.hub().watch(engine.shared_reader());
+    engine
+        .hub()
+        .know_mail(agent, ledger.old_mail.iter().copied());
     if job.is_none() {
-        engine.hub.set_minding(agent);
+        engine.hub().set_minding(agent);
     }
     let task = tokio::spawn(live(Worker::new(ledger, &Dispatcher), job, requests));
     tokio::spawn(async move {
@@ -375,7 +377,7 @@ async fn live(
 ) {
     let engine = worker.ledger.engine.clone();
     let agent = worker.ledger.agent.state.agent();
-    let (observer, answers) = engine.hub.observer();
+    let (observer, answers) = engine.hub().observer();
     let name = worker.ledger.settings().name.clone().unwrap_or_default();
     let mut tell = |update: UiEvent| {
         if let Some(observer) = &observer {
@@ -401,7 +403,7 @@ async fn live(
         };
         let outcome = match next.job {
             Some(job) => {
-                engine.hub.set_working(agent, true);
+                engine.hub().set_working(agent, true);
                 worker.work(job, &mut front).await
             }
             None => worker.greet(&mut front).await.map(|()| Outcome::Completed),
@@ -419,10 +421,10 @@ async fn live(
             }
             (Ok(outcome), _) => outcome == Outcome::Interrupted(Cause::Exit),
         };
-        if engine.hub.is_killed(agent) {
+        if engine.hub().is_killed(agent) {
             break;
         }
-        if is_left || has_worked && engine.hub.is_dismissed(agent) {
+        if is_left || has_worked && engine.hub().is_dismissed(agent) {
             worker.job_loop().finish_lines(&mut front).await;
             break;
         }
@@ -446,16 +448,16 @@ async fn live(
             }
         }
         worker.job_loop().rest().await;
-        engine.hub.set_working(agent, false);
+        engine.hub().set_working(agent, false);
         if worker.takes_new_mail().await {
-            engine.hub.wake(agent);
+            engine.hub().wake(agent);
         }
         match listen(&mut worker, &mut front).await {
             Some(pending) => next = pending,
             None => break,
         }
     }
-    if engine.hub.is_killed(agent) {
+    if engine.hub().is_killed(agent) {
         // A process that cannot be reached now ends when its keeper's time is over.
         let _ = worker.processes().end_all(StopCause::OwnerKilled).await;
     }
@@ -484,7 +486,7 @@ impl From<AgentJob> for NextWork {
 async fn listen(worker: &mut Worker, front: &mut FrontEnd<'_>) -> Option<NextWork> {
     let agent = worker.ledger.agent.state.agent();
     loop {
-        let request = if worker.ledger.engine.hub.is_dismissed(agent) {
+        let request = if worker.ledger.engine.hub().is_dismissed(agent) {
             // A command may have swallowed the stop, so no other request might come.
             front.next_pending()?
         } else {
@@ -497,7 +499,7 @@ async fn listen(worker: &mut Worker, front: &mut FrontEnd<'_>) -> Option<NextWor
             UserRequest::Do(job) => return Some(job.into()),
             UserRequest::Stop(Stop::Interrupt(Cause::Kill | Cause::Exit)) => return None,
             UserRequest::List(listing) => {
-                worker.ledger.engine.hub.set_minding(agent);
+                worker.ledger.engine.hub().set_minding(agent);
                 if let Err(error) = worker.interpreter.list(worker, listing, front).await {
                     front.emit(UiEvent::Warning(error.to_string()));
                 }
@@ -510,13 +512,13 @@ async fn listen(worker: &mut Worker, front: &mut FrontEnd<'_>) -> Option<NextWor
                 });
             }
             UserRequest::TakeBack(mail) => {
-                worker.ledger.engine.hub.set_minding(agent);
+                worker.ledger.engine.hub().set_minding(agent);
                 worker.inbox().take_back(mail, front).await;
             }
             // There is nothing to stop.
             UserRequest::Stop(_) => {}
         }
-        worker.ledger.engine.hub.set_working(agent, false);
+        worker.ledger.engine.hub().set_working(agent, false);
     }
 }
 
@@ -527,7 +529,7 @@ async fn broken_down(engine: &crate::Engine, agent: AgentId, reason: &str) {
         Ok(name) => (name, Ok(())),
         Err(error) => (agent.to_string(), Err(error)),
     };
-    if let (Some(observer), _) = engine.hub.observer() {
+    if let (Some(observer), _) = engine.hub().observer() {
         observer(agent, &name, &UiEvent::Warning(text));
         if let Err(error) = recorded {
             observer(agent, &name, &UiEvent::Warning(error.to_string()));
@@ -541,7 +543,7 @@ async fn record_breakdown(
     agent: AgentId,
     text: &str,
 ) -> Result<String, EngineError> {
-    let record = engine.store.agent(agent).await?;
+    let record = engine.reader().agent(agent).await?;
     let record = record.ok_or_else(|| EngineError::NoSuchAgent(agent.to_string()))?;
     // The lease is still this process's.
     let mut worker = engine.open(&record).await?;

@@ -44,8 +44,8 @@ impl Engine {
     ///
     /// Sends no request. Does nothing if the agent is active here already.
     pub async fn activate(&self, agent: &AgentRecord) -> Result<(), EngineError> {
-        let _door = self.hub.door.acquire().await;
-        if self.hub.is_working(agent.id).is_none() {
+        let _door = self.hub().door.acquire().await;
+        if self.hub().is_working(agent.id).is_none() {
             let mut worker = self.open(agent).await?;
             worker.apply_opening(Some(agent.id)).await?;
             start(worker.ledger, None);
@@ -68,19 +68,19 @@ impl Engine {
 
     /// Sets the recorder of the agents that the user chooses.
     pub fn observe_use(&self, observer: UseObserver) {
-        self.hub.set_use_observer(observer);
+        self.hub().set_use_observer(observer);
     }
 
     /// Records that the user talks or switches to an agent.
     pub fn note_use(&self, agent: AgentId) {
-        if let Some(observer) = self.hub.use_observer() {
+        if let Some(observer) = self.hub().use_observer() {
             observer(agent);
         }
     }
 
     /// Sets model and approval mode for the first agent that a front end starts.
     pub fn set_opening(&self, opening: Opening) {
-        self.hub.set_opening(opening);
+        self.hub().set_opening(opening);
     }
 
     /// Sends a request to an agent, activating it first if necessary.
@@ -88,12 +88,12 @@ impl Engine {
         if matches!(request, UserRequest::Line(_) | UserRequest::Submit(_)) {
             self.note_use(agent);
         }
-        if self.hub.is_working(agent).is_none() {
-            let record = self.store.agent(agent).await?;
+        if self.hub().is_working(agent).is_none() {
+            let record = self.reader().agent(agent).await?;
             let record = record.ok_or_else(|| EngineError::NoSuchAgent(agent.to_string()))?;
             self.activate(&record).await?;
         }
-        if self.hub.deliver(agent, request) {
+        if self.hub().deliver(agent, request) {
             Ok(())
         } else {
             Err(EngineError::DoesNotListen)
@@ -102,42 +102,43 @@ impl Engine {
 
     /// Returns true if an agent of this process works; none for other agents.
     pub fn is_working(&self, agent: AgentId) -> Option<bool> {
-        self.hub.is_working(agent)
+        self.hub().is_working(agent)
     }
 
     /// Returns true if an agent has handled all requests but its current job.
     pub fn is_caught_up(&self, agent: AgentId) -> bool {
-        self.hub.is_caught_up(agent)
+        self.hub().is_caught_up(agent)
     }
 
     /// Returns true if no agent of this process works or has pending requests.
     pub fn is_idle(&self) -> bool {
-        let mut active_agents = self.hub.active_agents().into_iter();
-        self.hub.working().is_empty() && active_agents.all(|agent| self.hub.is_caught_up(agent))
+        let mut active_agents = self.hub().active_agents().into_iter();
+        self.hub().working().is_empty() && active_agents.all(|agent| self.hub().is_caught_up(agent))
     }
 
     /// Returns a watch that changes when an agent here starts or ends work.
     pub fn subscribe(&self) -> watch::Receiver<u64> {
-        self.hub.subscribe()
+        self.hub().subscribe()
     }
 
     /// Returns the agents of this process.
     pub fn active_agents(&self) -> Vec<AgentId> {
-        self.hub.active_agents()
+        self.hub().active_agents()
     }
 
     /// Gives back an agent's lease, so that another process may take it. Interrupts a running turn,
     /// as an exit does. Returns true if there was one; none if the agent is not of this process.
     pub async fn release(&self, agent: AgentId) -> Option<bool> {
-        let worked = self.hub.is_working(agent)?;
+        let worked = self.hub().is_working(agent)?;
         if worked {
-            let mut activity = self.hub.subscribe();
-            self.hub
+            let mut activity = self.hub().subscribe();
+            self.hub()
                 .deliver(agent, UserRequest::Stop(Stop::Interrupt(Cause::Exit)));
             let ended = async {
                 loop {
                     activity.mark_unchanged();
-                    if self.hub.is_working(agent) != Some(true) || activity.changed().await.is_err()
+                    if self.hub().is_working(agent) != Some(true)
+                        || activity.changed().await.is_err()
                     {
                         return;
                     }
@@ -146,7 +147,7 @@ impl Engine {
             // The next process that opens the agent settles an unfinished turn.
             let _ = tokio::time::timeout(LAST_WORDS, ended).await;
         }
-        let gone = self.hub.let_go(agent);
+        let gone = self.hub().let_go(agent);
         let _ = tokio::time::timeout(LAST_WORDS, gone).await;
         Some(worked)
     }
@@ -156,7 +157,7 @@ impl Engine {
     /// A turn with a call of unknown outcome waits for its user.
     pub async fn take_over(&self, agents: &[AgentId]) -> Result<(), EngineError> {
         for agent in agents {
-            let Some(record) = self.store.agent(*agent).await? else {
+            let Some(record) = self.reader().agent(*agent).await? else {
                 continue;
             };
             match self.activate(&record).await {
@@ -168,7 +169,8 @@ impl Engine {
                 Err(error) => return Err(error),
             }
             if let Some((_, false)) = last_turn(self.reader(), record.id).await?.stop() {
-                self.hub.deliver(*agent, UserRequest::Do(AgentJob::Resume));
+                self.hub()
+                    .deliver(*agent, UserRequest::Do(AgentJob::Resume));
             }
         }
         Ok(())
@@ -176,14 +178,14 @@ impl Engine {
 
     /// Returns the agents of this process that work.
     pub fn working(&self) -> Vec<AgentId> {
-        self.hub.working()
+        self.hub().working()
     }
 
     /// Gives back the leases of all idle agents of this process.
     pub async fn dismiss(&self) {
-        for agent in self.hub.active_agents() {
-            if self.hub.is_working(agent) == Some(false) {
-                self.hub.let_go(agent).await;
+        for agent in self.hub().active_agents() {
+            if self.hub().is_working(agent) == Some(false) {
+                self.hub().let_go(agent).await;
             }
         }
     }
@@ -193,13 +195,13 @@ impl Engine {
     /// at once.
     pub async fn leave(&self) {
         // A line may be on its way to an agent that is being opened.
-        let _ = tokio::time::timeout(DOOR_WITHIN, self.hub.door.acquire()).await;
-        let mut changes = self.hub.subscribe();
-        self.hub.dismiss_all();
+        let _ = tokio::time::timeout(DOOR_WITHIN, self.hub().door.acquire()).await;
+        let mut changes = self.hub().subscribe();
+        self.hub().dismiss_all();
         let gone = async {
             loop {
                 changes.mark_unchanged();
-                if self.hub.active_agents().is_empty() || changes.changed().await.is_err() {
+                if self.hub().active_agents().is_empty() || changes.changed().await.is_err() {
                     return;
                 }
             }
@@ -260,7 +262,7 @@ impl Worker {
 
     /// Stores the front end's settings for its first agent.
     async fn apply_opening(&mut self, agent: Option<AgentId>) -> Result<(), EngineError> {
-        let Some(opening) = self.ledger.engine.hub.take_opening(agent) else {
+        let Some(opening) = self.ledger.engine.hub().take_opening(agent) else {
             return Ok(());
         };
         // A screen may have loaded the agent before.

@@ -30,20 +30,13 @@ pub struct Stopped {
 }
 
 impl Engine {
-    /// Sets the handling of stopped turns at start.
-    #[must_use]
-    pub fn with_resume(mut self, resume: Resume) -> Self {
-        self.resume = resume;
-        self
-    }
-
     /// Settles turns that dead processes left unfinished, and finds stopped turns.
     /// Resumes the turns that may continue automatically. Skips agents that another process holds.
     /// Reads a page of rows per living agent.
     pub async fn supervise(&self) -> Result<Vec<Stopped>, EngineError> {
         let mut stopped = Vec::new();
         for agent in self.agents().await? {
-            if agent.status != Status::Running || self.hub.is_working(agent.id).is_some() {
+            if agent.status != Status::Running || self.hub().is_working(agent.id).is_some() {
                 continue;
             }
             match self.look_after(agent).await {
@@ -57,9 +50,9 @@ impl Engine {
     }
 
     async fn look_after(&self, agent: AgentRecord) -> Result<Option<Stopped>, EngineError> {
-        let _door = self.hub.door.acquire().await;
+        let _door = self.hub().door.acquire().await;
         // Another task may have activated it before the door was free.
-        if self.hub.is_working(agent.id).is_some() {
+        if self.hub().is_working(agent.id).is_some() {
             return Ok(None);
         }
         let settled = match &agent.owner {
@@ -68,7 +61,7 @@ impl Engine {
             None => None,
         };
         let found = last_turn(self.reader(), agent.id).await?.stop();
-        let goes_on = |unknown: bool| self.resume == Resume::Auto && !unknown;
+        let goes_on = |unknown: bool| self.resume() == Resume::Auto && !unknown;
         let stopped = found.map(|(at, unknown)| Stopped {
             goes_on: goes_on(unknown),
             agent: agent.clone(),
@@ -112,11 +105,11 @@ impl Engine {
         let waits: Vec<_> = stopped.iter().filter(|one| !one.goes_on).collect();
         let goes_on: Vec<_> = stopped.iter().filter(|one| one.goes_on).collect();
         if !goes_on.is_empty() {
-            let line = notice(&goes_on, self.environment.now());
+            let line = notice(&goes_on, self.environment().now());
             lines.push((Severity::Info, format!("▶ {line} · resuming")));
         }
-        if self.resume == Resume::Ask && !waits.is_empty() {
-            let line = notice(&waits, self.environment.now());
+        if self.resume() == Resume::Ask && !waits.is_empty() {
+            let line = notice(&waits, self.environment().now());
             lines.push((
                 Severity::Info,
                 format!("⏸ {line} · /resume all to continue"),

@@ -7,6 +7,7 @@ use ikigai_store::CommitError;
 use crate::environment::draw_mail;
 use crate::frontend::{Submission, UserRequest};
 use crate::input::UserInput;
+use crate::message_size::check_message_to;
 use crate::{AgentJob, Engine, EngineError};
 
 /// Rows read per query, and in total, to find the row of a submission.
@@ -20,8 +21,8 @@ impl Engine {
     /// Makes a submission of a typed line.
     pub fn submission(&self, input: UserInput) -> Submission {
         Submission {
-            id: draw_mail(&*self.environment),
-            at: self.environment.now(),
+            id: draw_mail(self.environment()),
+            at: self.environment().now(),
             input,
         }
     }
@@ -35,7 +36,7 @@ impl Engine {
         agent: AgentId,
         pending: &Submission,
     ) -> Result<(), EngineError> {
-        let record = self.store.agent(agent).await?;
+        let record = self.reader().agent(agent).await?;
         let record = record.ok_or_else(|| EngineError::NoSuchAgent(agent.to_string()))?;
         // Taking the lease waits for a running commit of a former holder.
         match self.activate(&record).await {
@@ -43,11 +44,11 @@ impl Engine {
             Err(error) => return Err(error),
         }
         if !self.is_submitted(agent, pending).await? {
-            self.check_message_to(agent, pending.line()).await?;
+            check_message_to(self, agent, pending.line()).await?;
             self.post_as(pending.id, agent, pending.line()).await?;
         }
         // An inactive agent reads the mail with its next turn.
-        self.hub.deliver(agent, UserRequest::Do(AgentJob::Mail));
+        self.hub().deliver(agent, UserRequest::Do(AgentJob::Mail));
         Ok(())
     }
 
@@ -57,7 +58,7 @@ impl Engine {
         agent: AgentId,
         submission: &Submission,
     ) -> Result<bool, EngineError> {
-        let mail = self.store.mail(agent).await?;
+        let mail = self.reader().mail(agent).await?;
         if mail.iter().any(|mail| mail.id == submission.id) {
             return Ok(true);
         }
@@ -69,7 +70,7 @@ impl Engine {
                 direction: Direction::Backwards,
                 limit: PAGE_ROWS,
             };
-            let rows = self.store.page(query).await?;
+            let rows = self.reader().page(query).await?;
             if rows.iter().any(|row| is_row_of(row, submission)) {
                 return Ok(true);
             }

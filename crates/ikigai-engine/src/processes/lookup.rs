@@ -36,14 +36,14 @@ pub(crate) async fn known_processes(
     };
     let owner = match owner {
         None => None,
-        Some(owner) => match engine.store.find_by_name(owner).await? {
+        Some(owner) => match engine.reader().find_by_name(owner).await? {
             Some(owner) if is_below(engine, owner.id, caller).await? => Some(owner),
             _ => return Ok(Vec::new()),
         },
     };
     let agent = owner.as_ref().map_or(caller, |owner| owner.id);
-    let jobs = engine.store.jobs(agent, MOST_ENDED).await?;
-    let open = engine.store.open_jobs(Some(agent)).await?;
+    let jobs = engine.reader().jobs(agent, MOST_ENDED).await?;
+    let open = engine.reader().open_jobs(Some(agent)).await?;
     let found = jobs
         .into_iter()
         .chain(open)
@@ -53,16 +53,16 @@ pub(crate) async fn known_processes(
 }
 
 async fn all(engine: &EngineReader, caller: AgentId) -> Result<Vec<KnownProcess>, EngineError> {
-    let mut own = engine.store.jobs(caller, MOST_ENDED).await?;
+    let mut own = engine.reader().jobs(caller, MOST_ENDED).await?;
     own.reverse();
     let surplus = own.len().saturating_sub(MOST_LISTED);
     let listed = own.into_iter().enumerate();
     let listed = listed.filter(|(place, job)| *place >= surplus || job.ended.is_none());
     let mut found: Vec<_> = listed.map(|(_, job)| known(engine, &job, None)).collect();
-    for job in engine.store.open_jobs(None).await? {
+    for job in engine.reader().open_jobs(None).await? {
         if job.agent != caller
             && is_below(engine, job.agent, caller).await?
-            && let Some(owner) = engine.store.agent(job.agent).await?
+            && let Some(owner) = engine.reader().agent(job.agent).await?
         {
             found.push(known(engine, &job, Some(&owner)));
         }
@@ -76,7 +76,7 @@ async fn is_below(
     agent: AgentId,
     above: AgentId,
 ) -> Result<bool, EngineError> {
-    let found = engine.store.ancestry(agent, FAMILY).await?;
+    let found = engine.reader().ancestry(agent, FAMILY).await?;
     Ok(found.is_some_and(|found| found.ancestors.contains(&above)))
 }
 

@@ -66,7 +66,7 @@ impl Processes<'_> {
         order: &BackgroundOrder,
         nth: u64,
     ) -> Result<Option<PlannedProcess>, EngineError> {
-        let Some(keepers) = &self.engine().keepers else {
+        let Some(keepers) = self.engine().keepers() else {
             return Ok(None);
         };
         let number = self.newest_number().await? + 1 + nth;
@@ -75,7 +75,7 @@ impl Processes<'_> {
             .directory
             .join(agent.to_string())
             .join(number.to_string());
-        let started = self.engine().environment.now();
+        let started = self.engine().environment().now();
         let job = JobRecord {
             id: run,
             agent,
@@ -112,7 +112,7 @@ impl Processes<'_> {
     ///
     /// An imported agent has rows of its processes, but no records.
     async fn newest_number(&self) -> Result<u64, EngineError> {
-        let store = &self.engine().store;
+        let store = self.engine().reader();
         let agent = self.ledger.id();
         if let Some(job) = store.jobs(agent, 1).await?.first() {
             return Ok(job.number);
@@ -133,7 +133,7 @@ impl Processes<'_> {
         front: &mut FrontEnd<'_>,
     ) -> Result<bool, EngineError> {
         let agent = self.ledger.id();
-        let all = self.engine().processes.news(agent);
+        let all = self.engine().processes().news(agent);
         for (job, news) in &all {
             let mut rows = Vec::new();
             let mut effects = Vec::new();
@@ -148,7 +148,7 @@ impl Processes<'_> {
             }
             let plan = CommitPlan::events(rows).with(effects);
             let rows = self.ledger.commit(plan.waiting(front)).await?;
-            self.engine().processes.drop_news(job.id);
+            self.engine().processes().drop_news(job.id);
             front.emit_rows(rows);
         }
         Ok(!all.is_empty())
@@ -163,7 +163,7 @@ impl Processes<'_> {
         if end.is_none() {
             end_processes(job.id).await;
         }
-        let blank = &*self.engine().safety.blank;
+        let blank = &*self.engine().safety().blank;
         let text = notices::ended(job, end, blank).await;
         let effects = vec![self.end_effect(job.id), self.notify(job, text)];
         (ended_row(job, end), effects)
@@ -171,17 +171,17 @@ impl Processes<'_> {
 
     /// Returns the effect that ends the record of a process.
     pub(crate) fn end_effect(&self, job: RunId) -> Effect {
-        let ended = self.engine().environment.now();
+        let ended = self.engine().environment().now();
         Effect::Job(JobEffect::End { job, ended })
     }
 
     fn notify(&self, job: &JobRecord, text: String) -> Effect {
         Effect::Mail(MailEffect::Notify {
-            mail: draw_mail(&*self.engine().environment),
+            mail: draw_mail(self.engine().environment()),
             to: job.agent,
             process: job.number,
             text,
-            at: self.engine().environment.now(),
+            at: self.engine().environment().now(),
         })
     }
 
@@ -192,17 +192,17 @@ impl Processes<'_> {
         let mut adopted = AdoptedProcesses::default();
         let open = self
             .engine()
-            .store
+            .reader()
             .open_jobs(Some(self.ledger.id()))
             .await?;
         for job in open {
-            if self.engine().processes.watches(job.id) {
+            if self.engine().processes().watches(job.id) {
                 adopted.running.insert(job.id, job.number);
                 continue;
             }
             let state = if is_here(self.engine(), &job) {
                 keeper::look(Path::new(&job.directory)).await
-            } else if job.deadline < self.engine().environment.now() {
+            } else if job.deadline < self.engine().environment().now() {
                 // Its keeper has stopped it by now, if its machine still runs.
                 KeptState::Gone
             } else {
@@ -211,7 +211,7 @@ impl Processes<'_> {
             };
             if state == KeptState::Running {
                 adopted.running.insert(job.id, job.number);
-                self.engine().processes.watch(&self.engine().hub, job);
+                self.engine().processes().watch(self.engine().hub(), job);
                 continue;
             }
             let (row, effects) = self.ending(&job, &state).await;
@@ -223,7 +223,7 @@ impl Processes<'_> {
 
     /// Returns the ports on loopback that the agent's processes listen on.
     pub(crate) async fn own_ports(&self) -> Vec<u16> {
-        let own = self.engine().processes.running(self.ledger.id());
+        let own = self.engine().processes().running(self.ledger.id());
         if own.is_empty() {
             return Vec::new();
         }
@@ -235,9 +235,9 @@ impl Processes<'_> {
     /// Watches all running processes of the agent that are not watched yet.
     pub(crate) async fn watch_all(&self) -> Result<(), EngineError> {
         let engine = self.engine();
-        for job in engine.store.open_jobs(Some(self.ledger.id())).await? {
+        for job in engine.reader().open_jobs(Some(self.ledger.id())).await? {
             if is_here(engine, &job) {
-                engine.processes.watch(&engine.hub, job);
+                engine.processes().watch(engine.hub(), job);
             }
         }
         Ok(())
@@ -247,14 +247,14 @@ impl Processes<'_> {
     pub(crate) async fn end_all(&mut self, cause: StopCause) -> Result<usize, EngineError> {
         let open = self
             .engine()
-            .store
+            .reader()
             .open_jobs(Some(self.ledger.id()))
             .await?;
         let here = open.into_iter().filter(|job| is_here(self.engine(), job));
         let here: Vec<JobRecord> = here.collect();
         for job in &here {
             let end = stop_process(job, cause).await;
-            self.engine().processes.claim_end(job.id);
+            self.engine().processes().claim_end(job.id);
             let effects = vec![self.end_effect(job.id)];
             let plan = CommitPlan::events(vec![ended_row(job, end.as_ref())]).with(effects);
             self.ledger.commit(plan).await?;
@@ -265,7 +265,7 @@ impl Processes<'_> {
 
 /// Returns true if a process runs on this machine.
 pub(crate) fn is_here(engine: &EngineReader, job: &JobRecord) -> bool {
-    let keepers = engine.keepers.as_ref();
+    let keepers = engine.keepers();
     keepers.is_some_and(|keepers| keepers.host == job.host)
 }
 
@@ -284,9 +284,9 @@ pub(crate) async fn stop_process(job: &JobRecord, cause: StopCause) -> Option<Pr
 pub(crate) async fn running_processes(
     engine: &EngineReader,
 ) -> Result<Vec<JobRecord>, EngineError> {
-    let mut open = engine.store.open_jobs(None).await?;
+    let mut open = engine.reader().open_jobs(None).await?;
     let owners = open.iter().map(|job| job.agent).collect();
-    let dead = engine.store.dead_among(owners).await?;
+    let dead = engine.reader().dead_among(owners).await?;
     open.retain(|job| !dead.contains(&job.agent));
     Ok(open)
 }
@@ -294,7 +294,7 @@ pub(crate) async fn running_processes(
 impl Engine {
     /// Returns the number of running processes of this process's agents.
     pub fn process_count(&self) -> usize {
-        self.processes.count()
+        self.processes().count()
     }
 
     /// Stops the processes of this process's agents, because the user quits.
@@ -302,7 +302,7 @@ impl Engine {
     /// The next process that opens an agent records the ends, so no notice wakes an agent now.
     pub async fn stop_processes(&self) {
         let mut stops = tokio::task::JoinSet::new();
-        for job in self.processes.take_all() {
+        for job in self.processes().take_all() {
             stops.spawn(async move {
                 stop_process(&job, StopCause::Request).await;
             });
@@ -315,21 +315,21 @@ impl Engine {
     /// A living holder ends those of its agents itself.
     pub(crate) async fn end_processes_of(&self, killed: &[AgentId]) -> Result<(), EngineError> {
         for agent in killed {
-            if self.hub.is_working(*agent).is_some() {
+            if self.hub().is_working(*agent).is_some() {
                 continue;
             }
-            for job in self.store.open_jobs(Some(*agent)).await? {
+            for job in self.reader().open_jobs(Some(*agent)).await? {
                 if !is_here(self, &job) {
                     continue;
                 }
                 stop_process(&job, StopCause::OwnerKilled).await;
-                let owner = self.store.agent(*agent).await?.and_then(|it| it.owner);
+                let owner = self.reader().agent(*agent).await?.and_then(|it| it.owner);
                 let is_held = match owner {
-                    Some(owner) => self.store.is_process_alive(&owner).await?,
+                    Some(owner) => self.reader().is_process_alive(&owner).await?,
                     None => false,
                 };
                 if !is_held {
-                    let ended = self.environment.now();
+                    let ended = self.environment().now();
                     let end = Effect::Job(JobEffect::End { job: job.id, ended });
                     let batch = Batch {
                         with: vec![end],

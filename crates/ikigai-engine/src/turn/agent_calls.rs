@@ -69,7 +69,7 @@ impl ToolRound<'_> {
 
     /// Starts waiting for other agents.
     fn begin_wait(&self, wait: Wait, call: RowRef, front: &mut FrontEnd<'_>) -> Stage {
-        let until = Instant::now() + wait.left(self.worker.engine().environment.now());
+        let until = Instant::now() + wait.left(self.worker.engine().environment().now());
         front.emit(UiEvent::Running(call));
         Stage::Waiting(wait, until)
     }

@@ -60,7 +60,7 @@ impl TurnLoop<'_> {
             let text = CHAIN_IS_OVER.to_owned();
             return self.worker.give_up(vec![limit], text, front).await;
         }
-        if self.turn.requests >= self.worker.engine().limits.requests {
+        if self.turn.requests >= self.worker.engine().limits().requests {
             let text = format!("limit reached: {} requests in one turn", self.turn.requests);
             let limit = failure(Category::Limit, &text, None, 1);
             return self.worker.give_up(vec![limit], text, front).await;
@@ -75,7 +75,7 @@ impl TurnLoop<'_> {
                 return self.worker.give_up(vec![limit], text, front).await;
             }
         };
-        if self.turn.requests > 1 && self.turn.requests == self.worker.engine().limits.requests {
+        if self.turn.requests > 1 && self.turn.requests == self.worker.engine().limits().requests {
             // Without tools the model has to answer: better than a turn that ends with nothing.
             request.tools.clear();
             let text = "last request of this turn: sent without tools";
@@ -84,7 +84,7 @@ impl TurnLoop<'_> {
         let scale = Scale::of(state, view, &self.turn.target, self.turn.scale);
         let input = scale.counted(estimate_request(&request));
         let estimate = Estimate::new(&*self.turn.model, input, 1);
-        let hub = self.worker.engine().hub.clone();
+        let hub = self.worker.engine().hub().clone();
         let mut draft = Draft::default();
         let (ending, reservation) = match self.admit(&hub, estimate, front).await? {
             Admission::Admitted(_permit, reservation) => {
@@ -174,7 +174,7 @@ impl TurnLoop<'_> {
         self.turn.pins = PinStage::Take;
         self.turn.requests = 0;
         self.turn.calls = 0;
-        self.turn.deadline = Instant::now() + self.worker.engine().limits.time;
+        self.turn.deadline = Instant::now() + self.worker.engine().limits().time;
         self.begin_turn(front).await?;
         Ok(TurnStep::Ask)
     }
@@ -187,7 +187,7 @@ impl TurnLoop<'_> {
         front: &mut FrontEnd<'_>,
     ) -> Result<Admission<'h>, EngineError> {
         if hub.requests.available_permits() == 0 {
-            let most = self.worker.engine().crowd.requests;
+            let most = self.worker.engine().crowd().requests;
             let text = format!("waiting: {most} requests are running (the limit)");
             front.emit(UiEvent::Notice(text));
         }
@@ -237,7 +237,7 @@ impl TurnLoop<'_> {
                     return Ok(Some(stop));
                 },
                 () = sleep_until(self.turn.deadline) => {
-                    return Ok(Some(Stop::Deadline(self.worker.engine().limits.time)));
+                    return Ok(Some(Stop::Deadline(self.worker.engine().limits().time)));
                 }
                 () = sleep_until(end) => return Ok(None),
             }
@@ -262,7 +262,7 @@ impl TurnLoop<'_> {
                     return Ok(Ending::Stopped(stop));
                 },
                 () = sleep_until(deadline) => {
-                    return Ok(Ending::Stopped(Stop::Deadline(self.worker.engine().limits.time)));
+                    return Ok(Ending::Stopped(Stop::Deadline(self.worker.engine().limits().time)));
                 }
                 () = sleep_until(due), if draft.due.is_some() => {
                     self.worker.crash_point(CrashPoint::BeforeDraftStored);

@@ -47,11 +47,15 @@ impl<'a> ProcessCalls<'a> {
             return Ok(None);
         }
         let engine = self.worker.engine();
-        if engine.keepers.is_none() {
+        if engine.keepers().is_none() {
             let reason = "background processes are not available here: run it without `background`";
             return Ok(Some(reason.to_owned()));
         }
-        let running = engine.store.open_jobs(Some(self.worker.id())).await?.len();
+        let running = engine
+            .reader()
+            .open_jobs(Some(self.worker.id()))
+            .await?
+            .len();
         let reason = format!(
             "{running} background processes run, which is the limit: stop one with `process`"
         );
@@ -94,11 +98,11 @@ impl<'a> ProcessCalls<'a> {
         let job = if report.is_started {
             let own = Some(self.worker.ledger.id());
             let open = read_held!(front, async {
-                Ok::<_, EngineError>(engine.store.open_jobs(own).await?)
+                Ok::<_, EngineError>(engine.reader().open_jobs(own).await?)
             });
             open.into_iter().find(|job| job.id == id)
         } else if report.end.is_some() {
-            engine.processes.claim_end(id)
+            engine.processes().claim_end(id)
         } else {
             None
         };
@@ -113,7 +117,7 @@ impl<'a> ProcessCalls<'a> {
                 learned.row = Some(ended_row(&job, Some(end)));
                 learned.effects.push(self.worker.processes().end_effect(id));
             }
-            None => engine.processes.watch(&engine.hub, job),
+            None => engine.processes().watch(engine.hub(), job),
         }
         Ok(learned)
     }

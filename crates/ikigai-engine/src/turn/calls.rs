@@ -99,10 +99,10 @@ impl ToolRound<'_> {
     ) -> Result<TurnStep, EngineError> {
         turn.calls += open.len();
         self.worker.context_keeper().share_results(turn, open.len());
-        if turn.calls > self.worker.engine().limits.calls {
+        if turn.calls > self.worker.engine().limits().calls {
             let text = format!(
                 "limit reached: {} tool calls in one turn",
-                self.worker.engine().limits.calls
+                self.worker.engine().limits().calls
             );
             let mut rows = close(&open, &format!("not run: {text}"));
             rows.push(failure(Category::Limit, &text, None, 1));
@@ -130,8 +130,8 @@ impl ToolRound<'_> {
         let mut changes = self
             .worker
             .engine()
-            .hub
-            .changes(&self.worker.ledger.engine.store);
+            .hub()
+            .changes(self.worker.ledger.engine.shared_reader());
         loop {
             if let Some(stop) = self.start_ready(turn, &mut round, front).await? {
                 return self.stop_calls(round, &stop, front).await;
@@ -155,7 +155,7 @@ impl ToolRound<'_> {
                     },
                 },
                 () = sleep_until(turn.deadline), if !only_asked => {
-                    let stop = Stop::Deadline(self.worker.engine().limits.time);
+                    let stop = Stop::Deadline(self.worker.engine().limits().time);
                     return self.stop_calls(round, &stop, front).await;
                 }
                 _ = changes.changed(), if round.is_waiting() => {}
@@ -375,7 +375,7 @@ impl ToolRound<'_> {
             line.trim_end().clone_into(&mut output.shown);
             output.body.splice(0..0, line.into_bytes());
         }
-        let blank = self.worker.engine().safety.blank.clone();
+        let blank = self.worker.engine().safety().blank.clone();
         let presented = present_within(
             &output.body,
             &*blank,
@@ -401,7 +401,7 @@ impl ToolRound<'_> {
             process: learned.number,
             refused: output.refused,
         };
-        let ended = self.worker.engine().environment.now();
+        let ended = self.worker.engine().environment().now();
         let end = run.map(|run| Effect::Run(RunEffect::End { run, ended }));
         let result = std::iter::once(open.result(came, verdict));
         Ok((
@@ -453,7 +453,7 @@ impl ToolRound<'_> {
                 Stage::Unseen | Stage::Ready(..) | Stage::Question(..) => (not_run(stop), None),
             };
             events.push(call.open.result(Came::failed(reason), Verdict::Interrupted));
-            let ended = self.worker.engine().environment.now();
+            let ended = self.worker.engine().environment().now();
             ends.extend(run.map(|run| Effect::Run(RunEffect::End { run, ended })));
         }
         let (last, outcome) = self.worker.stopped_by(stop);
@@ -481,7 +481,7 @@ fn listener(
     updates: &mpsc::Sender<UiEvent>,
     update: impl Fn(String) -> UiEvent + Send + Sync + 'static,
 ) -> OutputListener {
-    let blank = ledger.engine.safety.blank.clone();
+    let blank = ledger.engine.safety().blank.clone();
     let updates = updates.clone();
     Arc::new(move |text| {
         let text = String::from_utf8_lossy(&blank(text.as_bytes())).into_owned();

@@ -46,7 +46,7 @@ impl Worker {
     /// Reads the newest messages in an agent's own log, the newest first.
     async fn newest_messages(&self, agent: AgentId) -> Result<Vec<Row>, EngineError> {
         let spans = vec![Span::whole(agent)];
-        let store = &self.ledger.engine.store;
+        let store = self.ledger.engine.reader();
         Ok(store.user_rows(spans, MOST_MESSAGES).await?)
     }
 }

@@ -54,7 +54,7 @@ impl CommandContext<'_> {
     pub(crate) fn place(&self) -> Place {
         Place {
             workdir: self.ledger.workdir(),
-            hidden: self.engine().safety.hidden.clone(),
+            hidden: self.engine().safety().hidden.clone(),
         }
     }
 

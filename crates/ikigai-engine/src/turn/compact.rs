@@ -165,7 +165,7 @@ impl ContextKeeper<'_> {
         let conversation = agent.state.agent().to_string();
         let (writing, reservation) = match reserved {
             Ok(reservation) => {
-                let hub = engine.hub.clone();
+                let hub = engine.hub().clone();
                 let writing = write(turn.model.clone(), asking, conversation, hub);
                 (tokio::spawn(writing), reservation)
             }
@@ -460,7 +460,7 @@ impl ContextKeeper<'_> {
 /// Finds rows for `/compact`: all but the newest response, or else all.
 fn compactable(ledger: &Ledger, turn: &Turn) -> Option<SummaryRange> {
     let Agent { state, view, .. } = &ledger.agent;
-    let limits = &ledger.engine.context_limits;
+    let limits = &ledger.engine.context_limits();
     let plan = |keep| plan_summary(state, view, &turn.target, &turn.window, limits, keep);
     let part = plan(Keep::NewestResponse).filter(SummaryRange::is_worth_replacing);
     part.or_else(|| plan(Keep::Nothing))

@@ -45,7 +45,7 @@ const BYTES_PER_TOKEN: u64 = 4;
 impl ContextKeeper<'_> {
     /// Limits the size of each result of a response. Together they must leave room for the rest.
     pub(super) fn share_results(&mut self, turn: &Turn, calls: usize) {
-        let limits = self.worker.engine().context_limits;
+        let limits = self.worker.engine().context_limits();
         let together = turn.window.cap.saturating_mul(limits.results) / 100;
         let calls = calls.max(1) as u64;
         let bytes = together.saturating_mul(BYTES_PER_TOKEN) / calls;
@@ -77,7 +77,7 @@ impl ContextKeeper<'_> {
             self.take_in_summary(front).await?;
             read_held!(front, turn.read_window(&mut self.worker.ledger));
             let Agent { state, view, .. } = &self.worker.ledger.agent;
-            let limits = self.worker.engine().context_limits;
+            let limits = self.worker.engine().context_limits();
             if let Some(elision) = plan_elision(state, view, &turn.target, &turn.window, &limits) {
                 if self.store_elision(elision, turn, front).await? {
                     continue;
@@ -153,7 +153,7 @@ impl ContextKeeper<'_> {
         turn: &mut Turn,
         front: &mut FrontEnd<'_>,
     ) -> Result<Option<Stop>, EngineError> {
-        let models = self.worker.engine().models.clone();
+        let models = self.worker.engine().models().clone();
         let mut learned = models.learn_window(&turn.choice);
         loop {
             tokio::select! {
@@ -192,7 +192,7 @@ impl ContextKeeper<'_> {
 
     /// Returns true if the window of a turn's model became known since it was prepared.
     fn has_stale_window(&self, turn: &Turn) -> bool {
-        self.worker.engine().models.window_tokens(&turn.choice) != turn.model.window_tokens()
+        self.worker.engine().models().window_tokens(&turn.choice) != turn.model.window_tokens()
     }
 
     /// Derives the model's true window from a refusal as too long, once per request. Returns true
@@ -231,7 +231,7 @@ impl ContextKeeper<'_> {
     fn may_summarise(&self, turn: &Turn) -> bool {
         self.worker
             .engine()
-            .context_limits
+            .context_limits()
             .summarise_above
             .is_some()
             && turn.window.cap >= LEAST_SUMMARY_BUDGET

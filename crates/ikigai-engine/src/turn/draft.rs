@@ -71,7 +71,7 @@ impl TurnLoop<'_> {
             agent: self.worker.ledger.agent.state.agent(),
             epoch: self.worker.ledger.epoch,
             text: draft.text[draft.stored_bytes..].to_owned(),
-            at: self.worker.engine().environment.now(),
+            at: self.worker.engine().environment().now(),
         });
         let drop = draft.stale.then(|| self.drop_draft());
         let with = drop.into_iter().chain([append]).collect();

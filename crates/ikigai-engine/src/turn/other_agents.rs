@@ -13,14 +13,14 @@ pub(crate) async fn start_other(
     other: &AgentRecord,
     job: AgentJob,
 ) -> Result<(), EngineError> {
-    let hub = &worker.ledger.engine.hub;
+    let hub = worker.ledger.engine.hub();
     // Deliver it to an active agent: opening it again would settle its running turn.
     if hub.is_working(other.id).is_some() && hub.deliver(other.id, UserRequest::Do(job.clone())) {
         await_child(worker, other, false);
         return Ok(());
     }
     let engine = worker.ledger.engine.clone();
-    let _door = engine.hub.door.acquire().await;
+    let _door = engine.hub().door.acquire().await;
     let opened = open_other(worker, other).await?;
     worker.family().start(opened.ledger, job);
     Ok(())
@@ -71,19 +71,19 @@ pub(super) async fn wake_relative(
 /// turns. The next one has the mail.
 async fn is_run_directly(worker: &Worker, other: &AgentRecord) -> Result<bool, EngineError> {
     let engine = &worker.ledger.engine;
-    if engine.hub.is_working(other.id).is_some() {
+    if engine.hub().is_working(other.id).is_some() {
         return Ok(false);
     }
-    let record = engine.store.agent(other.id).await?;
+    let record = engine.reader().agent(other.id).await?;
     let owner = record.and_then(|record| record.owner);
-    Ok(owner.is_some_and(|owner| owner.id == engine.store.process()))
+    Ok(owner.is_some_and(|owner| owner.id == engine.reader().process()))
 }
 
 /// Starts a turn with new mail of an agent that no other process holds.
 async fn start_unawaited(worker: &Worker, other: &AgentRecord) -> Result<(), EngineError> {
     let engine = worker.ledger.engine.clone();
-    let _door = engine.hub.door.acquire().await;
-    if engine.hub.wake(other.id) || is_run_directly(worker, other).await? {
+    let _door = engine.hub().door.acquire().await;
+    if engine.hub().wake(other.id) || is_run_directly(worker, other).await? {
         return Ok(());
     }
     let opened = open_other(worker, other).await?;
@@ -106,15 +106,15 @@ pub(crate) async fn resume_other(
     worker: &mut Worker,
     other: &AgentRecord,
 ) -> Result<bool, EngineError> {
-    if worker.ledger.engine.hub.is_working(other.id) == Some(true) {
+    if worker.ledger.engine.hub().is_working(other.id) == Some(true) {
         return Ok(false);
     }
-    if worker.ledger.engine.hub.is_working(other.id).is_some() {
+    if worker.ledger.engine.hub().is_working(other.id).is_some() {
         start_other(worker, other, AgentJob::Resume).await?;
         return Ok(true);
     }
     let engine = worker.ledger.engine.clone();
-    let _door = engine.hub.door.acquire().await;
+    let _door = engine.hub().door.acquire().await;
     let mut opened = match open_other(worker, other).await {
         Ok(worker) => worker,
         Err(EngineError::Commit(CommitError::Held { .. }) | EngineError::Dead(_)) => {

@@ -51,7 +51,7 @@ pub(super) async fn pin_changes(ledger: &mut Ledger) -> Result<PinChanges, Engin
     let mut pins = before.clone();
     let place = place_of(ledger);
     let touched = touched_directories(ledger, &place).await?;
-    let (workdir, home) = (place.workdir.clone(), ledger.engine.environment.home());
+    let (workdir, home) = (place.workdir.clone(), ledger.engine.environment().home());
     let found = tokio::task::spawn_blocking(move || {
         let mut found = instruction_files(&workdir, home.as_deref());
         for directory in touched {
@@ -138,7 +138,7 @@ fn unread(path: &str, verb: &str, text: &str) -> String {
 fn place_of(ledger: &Ledger) -> Place {
     Place {
         workdir: PathBuf::from(ledger.settings().workdir.as_deref().unwrap_or("/")),
-        hidden: ledger.engine.safety.hidden.clone(),
+        hidden: ledger.engine.safety().hidden.clone(),
     }
 }
 

@@ -64,7 +64,7 @@ impl Turn {
         let Ledger { engine, agent, .. } = ledger;
         let settings = agent.state.settings();
         let choice = engine.choice(settings)?;
-        let model = engine.models.resolve(&choice)?;
+        let model = engine.models().resolve(&choice)?;
         // `run --approve` can replace the mode for this process.
         let in_force = Settings {
             approve: Some(ledger.grant().mode),
@@ -81,7 +81,7 @@ impl Turn {
             pins: PinStage::Read,
             budget,
             window: budget,
-            scale: engine.models.token_scale(&choice),
+            scale: engine.models().token_scale(&choice),
             model,
             tools,
             choice,
@@ -90,7 +90,7 @@ impl Turn {
             requests: 0,
             calls: 0,
             refusals: HashMap::new(),
-            deadline: Instant::now() + engine.limits.time,
+            deadline: Instant::now() + engine.limits().time,
         })
     }
 

@@ -196,11 +196,11 @@ impl ToolRound<'_> {
         let own = self
             .worker
             .engine()
-            .store
+            .reader()
             .agent(question.call.agent)
             .await?;
         let parent = own.and_then(|own| own.parent);
-        let all = &self.worker.ledger.engine.hub.open_questions;
+        let all = &self.worker.ledger.engine.hub().open_questions;
         Ok(parent.map(|parent| all.add(question, parent)))
     }
 
@@ -249,7 +249,7 @@ fn answer_siblings(
     by: AnsweredBy,
     front: &mut FrontEnd<'_>,
 ) {
-    let hub = &ledger.engine.hub;
+    let hub = ledger.engine.hub();
     let mut names = Vec::new();
     for (call, name) in hub.open_questions.take_identical(call) {
         let answer = answer.clone();

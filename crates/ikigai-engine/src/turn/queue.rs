@@ -112,7 +112,7 @@ impl Inbox<'_> {
             }
             Err(error) => return front.not_stored(waiting, &error),
         }
-        let mail = id.unwrap_or_else(|| draw_mail(&*self.ledger.engine.environment));
+        let mail = id.unwrap_or_else(|| draw_mail(self.ledger.engine.environment()));
         let send = Effect::Mail(MailEffect::Send {
             mail,
             to: self.ledger.agent.state.agent(),
@@ -120,7 +120,7 @@ impl Inbox<'_> {
             from: None,
             about: MailTopic::Message,
             text: text.clone(),
-            at: self.ledger.engine.environment.now(),
+            at: self.ledger.engine.environment().now(),
         });
         self.ledger.crash_point(CrashPoint::BeforeMessageQueued);
         let stored = match self.ledger.commit(CommitPlan::effects(vec![send])).await {
@@ -202,7 +202,7 @@ impl Inbox<'_> {
     /// Returns the queued mail of these senders, in the order of arrival.
     pub(super) async fn waiting(&self, senders: Senders) -> Result<Vec<MailRecord>, EngineError> {
         let agent = self.ledger.agent.state.agent();
-        let mut waiting = self.ledger.engine.store.queued_mail(agent).await?;
+        let mut waiting = self.ledger.engine.reader().queued_mail(agent).await?;
         waiting.retain(|mail| match senders {
             Senders::User => mail.origin == MailOrigin::User,
             Senders::UserAndProcesses => mail.origin != MailOrigin::Agent,
@@ -224,7 +224,7 @@ impl Inbox<'_> {
                 continue;
             }
             let sender = match mail.from {
-                Some(from) => self.ledger.engine.store.agent(from).await?,
+                Some(from) => self.ledger.engine.reader().agent(from).await?,
                 None => None,
             };
             let name = sender.as_ref().map(|sender| &*sender.name);

@@ -34,7 +34,7 @@ impl ToolRound<'_> {
         round: &mut CallSet,
         front: &mut FrontEnd<'_>,
     ) -> Result<Vec<JournalledRun>, EngineError> {
-        let started = self.worker.engine().environment.now();
+        let started = self.worker.engine().environment().now();
         let mut runs = Vec::new();
         let mut effects = Vec::new();
         let mut rows = Vec::new();
@@ -45,7 +45,7 @@ impl ToolRound<'_> {
                 continue;
             };
             let is_journalled = prepared.class != EffectClass::Read;
-            let run = is_journalled.then(|| draw_run(&*self.worker.engine().environment));
+            let run = is_journalled.then(|| draw_run(self.worker.engine().environment()));
             effects.extend(run.map(|run| {
                 Effect::Run(RunEffect::Start {
                     run,
@@ -154,7 +154,7 @@ async fn commit_journal(
             Err(EngineError::Commit(CommitError::Unknown(_))) => {}
             other => return other.map(drop),
         }
-        let open = read_held!(front, worker.engine().store.open_runs(agent));
+        let open = read_held!(front, worker.engine().reader().open_runs(agent));
         if open.iter().any(|open| open.id == first) {
             return Ok(());
         }

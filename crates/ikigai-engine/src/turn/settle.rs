@@ -44,8 +44,8 @@ impl Settlement<'_> {
     /// reason. A call that waits for an answer stays open.
     pub(crate) async fn settle(&mut self) -> Result<(), EngineError> {
         let id = self.worker.ledger.agent.state.agent();
-        let draft = self.worker.engine().store.draft(id).await?;
-        let runs = self.worker.engine().store.open_runs(id).await?;
+        let draft = self.worker.engine().reader().draft(id).await?;
+        let runs = self.worker.engine().reader().open_runs(id).await?;
         let busy = self.is_busy().await?;
         let adopted = self.worker.processes().adopt().await?;
         let mut events = Vec::new();
@@ -79,7 +79,7 @@ impl Settlement<'_> {
                 epoch: self.worker.ledger.epoch,
             })
         });
-        let ended = self.worker.engine().environment.now();
+        let ended = self.worker.engine().environment().now();
         let end = |run: &RunRecord| Effect::Run(RunEffect::End { run: run.id, ended });
         let with = drop.into_iter().chain(runs.iter().map(end));
         let with: Vec<_> = with.chain(adopted.effects).collect();
@@ -171,7 +171,10 @@ impl Settlement<'_> {
                 return Ok(Some(refused.into()));
             }
         };
-        let moment = if wait.left(self.worker.engine().environment.now()).is_zero() {
+        let moment = if wait
+            .left(self.worker.engine().environment().now())
+            .is_zero()
+        {
             Moment::Deadline
         } else {
             Moment::Settlement

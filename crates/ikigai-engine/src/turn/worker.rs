@@ -124,7 +124,7 @@ impl Worker {
 
     /// Returns true if mail came that starts a turn; asks once per mail.
     pub(crate) async fn takes_new_mail(&self) -> bool {
-        let hub = &self.ledger.engine.hub;
+        let hub = self.ledger.engine.hub();
         let taken = hub.takes_new_mail(self.ledger.engine.reader(), self.id());
         // A failing store gives no answer; the next mail is another occasion.
         taken.await.unwrap_or(false)
@@ -162,9 +162,9 @@ impl Worker {
     /// The observer gets the rows that settled a former process's work, if no front end has them
     /// yet: a screen may have read the agent before.
     pub async fn release(mut self) -> Result<(), EngineError> {
-        self.engine().processes.forget(self.id());
+        self.engine().processes().forget(self.id());
         let settled = std::mem::take(&mut self.ledger.settled);
-        if let (Some(observer), _) = self.ledger.engine.hub.observer() {
+        if let (Some(observer), _) = self.ledger.engine.hub().observer() {
             let name = self.settings().name.clone().unwrap_or_default();
             for row in settled {
                 observer(self.ledger.id(), &name, &UiEvent::Settled(row));
