@@ -139,10 +139,10 @@ async fn resume(
             let _ = writeln!(output, "▶ resuming {}", other.name);
         }
     }
-    if is_meant && worker.unsettled {
+    if is_meant && worker.is_unsettled() {
         return Trouble::refused(format!("{output}this agent is already working"));
     }
-    let goes_on = match check_resumable(&mut worker.ledger).await {
+    let goes_on = match check_resumable(worker.ledger_mut()).await {
         Ok(()) => is_meant,
         Err(EngineError::NothingToResume) => false,
         Err(error) => return Err(error.into()),

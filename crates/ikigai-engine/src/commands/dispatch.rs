@@ -243,7 +243,7 @@ pub(crate) async fn follow(
             };
             let output = Some(reply.output);
             let late = vec![Event::Command { output, data }];
-            let rows = worker.ledger.commit(CommitPlan::events(late)).await?;
+            let rows = worker.ledger_mut().commit(CommitPlan::events(late)).await?;
             front.emit_rows(rows);
             Ok(followed)
         }
@@ -326,7 +326,7 @@ async fn shell(
     };
     // The command ran: its output must not be lost.
     let rows = worker
-        .ledger
+        .ledger_mut()
         .commit(CommitPlan::events(vec![event]).waiting(front))
         .await?;
     front.emit_rows(rows);
@@ -360,7 +360,7 @@ async fn store_reply(
         .as_ref()
         .is_some_and(|set| set.contains_key("approve"));
     for blob in reply.blobs {
-        worker.ledger.try_put_blob(&blob).await?;
+        worker.ledger().try_put_blob(&blob).await?;
     }
     let output = match input {
         UserInput::Command(typed) if typed.only_shows() => bound_output(reply.output),
@@ -370,13 +370,13 @@ async fn store_reply(
     let mut events = reply.events;
     events.push(Event::Command { output, data });
     let rows = worker
-        .ledger
+        .ledger_mut()
         .commit(CommitPlan::events(events).with(reply.effects))
         .await?;
     if sets_mode {
         // The new mode replaces an earlier one that applied only to this process.
-        let agent = worker.ledger.id();
-        worker.ledger.engine.hub().set_process_mode(agent, None);
+        let agent = worker.id();
+        worker.engine().hub().set_process_mode(agent, None);
     }
     front.emit_rows(rows);
     Ok((worker.newest(), reply.then))

@@ -88,7 +88,7 @@ pub(crate) async fn store_terminal_run(
         Event::Command { output, data }
     };
     let rows = worker
-        .ledger
+        .ledger_mut()
         .commit(CommitPlan::events(vec![event]).waiting(front))
         .await?;
     front.emit_rows(rows);
@@ -104,7 +104,7 @@ pub(super) async fn run_in_shell(
     command: &str,
     front: &mut FrontEnd<'_>,
 ) -> Result<Result<Ran, String>, EngineError> {
-    let workdir = worker.ledger.workdir();
+    let workdir = worker.ledger().workdir();
     let found = file_system::metadata(&workdir).await;
     if !found.is_ok_and(|found| found.is_dir()) {
         return Ok(Err(format!(
@@ -116,16 +116,16 @@ pub(super) async fn run_in_shell(
         program: process::shell().into(),
         arguments: vec!["-c".into(), "--".into(), command.into()],
         workdir,
-        variables: worker.ledger.engine.safety().shell.variables(),
+        variables: worker.engine().safety().shell.variables(),
         input: None,
         errors: Errors::Together,
         most_bytes: MOST_KEPT_BYTES,
         deadline: DEADLINE,
-        cookie: cookie_of(Some(draw_run(worker.ledger.engine.environment()))),
+        cookie: cookie_of(Some(draw_run(worker.engine().environment()))),
         confinement: Confinement::None,
     };
     let (sender, mut lines) = mpsc::channel(LINES);
-    let blank = worker.ledger.engine.safety().blank.clone();
+    let blank = worker.engine().safety().blank.clone();
     let progress = Arc::new(move |line: &str| {
         let line = String::from_utf8_lossy(&blank(line.as_bytes())).into_owned();
         // A slow front end misses lines, but the output is complete.
@@ -172,9 +172,9 @@ async fn ran(
     stopped: Option<Stop>,
     front: &mut FrontEnd<'_>,
 ) -> Result<Ran, EngineError> {
-    let presented = present(&ended.output, &*worker.ledger.engine.safety().blank);
+    let presented = present(&ended.output, &*worker.engine().safety().blank);
     if let Some(bytes) = &presented.blob {
-        worker.ledger.put_blob(bytes, front).await?;
+        worker.ledger().put_blob(bytes, front).await?;
     }
     let (exit, word) = match ended.cause {
         Cause::Exited(status) => {

@@ -74,7 +74,7 @@ impl JobLoop<'_> {
         self.worker
             .engine()
             .hub()
-            .watch(self.worker.ledger.engine.shared_reader());
+            .watch(self.worker.engine().shared_reader());
         let seat = self.take_seat(front);
         let outcome = self.work_seated(job, front).await;
         drop(seat);
@@ -90,7 +90,7 @@ impl JobLoop<'_> {
 
     /// Registers an agent of a front end, so that others can kill and await it.
     fn take_seat(&self, front: &mut FrontEnd<'_>) -> Option<Seat> {
-        let agent = self.worker.ledger.agent.state.agent();
+        let agent = self.worker.agent().state.agent();
         if self.worker.engine().hub().is_working(agent).is_some() {
             return None;
         }
@@ -104,7 +104,7 @@ impl JobLoop<'_> {
         job: AgentJob,
         front: &mut FrontEnd<'_>,
     ) -> Result<Outcome, EngineError> {
-        let own = self.worker.ledger.agent.state.agent();
+        let own = self.worker.agent().state.agent();
         let mut outcome = self.carry_out(job, front).await?;
         loop {
             if self.worker.engine().hub().is_killed(own) {
@@ -115,10 +115,10 @@ impl JobLoop<'_> {
                 outcome = self.carry_out(job, front).await?;
                 continue;
             }
-            if self.worker.children.is_empty() {
+            if self.worker.children().is_empty() {
                 return Ok(outcome);
             }
-            if let Some(stop) = self.worker.stopped.take() {
+            if let Some(stop) = self.worker.take_stop() {
                 // A stop of the agent stops the agents that run with it.
                 self.stop_others(&stop).await;
                 return Ok(outcome);
@@ -159,7 +159,7 @@ impl JobLoop<'_> {
                     self.worker.engine().processes().news(own).is_empty()
                 }
                 AgentJob::Resume => matches!(
-                    check_resumable(&mut self.worker.ledger).await,
+                    check_resumable(self.worker.ledger_mut()).await,
                     Err(EngineError::NothingToResume)
                 ),
                 _ => false,
@@ -210,12 +210,12 @@ impl JobLoop<'_> {
     ///
     /// The next turn reads the rows that it needs.
     async fn rest(&mut self) {
-        let own = self.worker.ledger.agent.state.agent();
+        let own = self.worker.agent().state.agent();
         // Keep the view if it cannot be read again.
         if let Ok(agent) = Agent::restore(self.worker.engine().reader(), own).await
-            && agent.state.head() == self.worker.ledger.agent.state.head()
+            && agent.state.head() == self.worker.agent().state.head()
         {
-            self.worker.ledger.agent = agent;
+            self.worker.ledger_mut().agent = agent;
         }
     }
 
@@ -224,7 +224,7 @@ impl JobLoop<'_> {
         job: AgentJob,
         front: &mut FrontEnd<'_>,
     ) -> Result<Outcome, EngineError> {
-        self.worker.stopped = None;
+        self.worker.take_stop();
         match job {
             AgentJob::Say(text) => self.worker.turn(&text, front).await,
             AgentJob::Answer => self.worker.answer(front).await,
@@ -272,7 +272,7 @@ impl JobLoop<'_> {
     }
 
     async fn has_mail(&self) -> Result<bool, EngineError> {
-        let own = self.worker.ledger.agent.state.agent();
+        let own = self.worker.agent().state.agent();
         Ok(!self
             .worker
             .engine()
@@ -288,14 +288,14 @@ impl JobLoop<'_> {
             .worker
             .engine()
             .hub()
-            .changes(self.worker.ledger.engine.shared_reader());
-        let reports = self.worker.children.iter().any(|child| child.reports);
+            .changes(self.worker.engine().shared_reader());
+        let reports = self.worker.children().iter().any(|child| child.reports);
         loop {
             changes.mark_unchanged();
             let hub = self.worker.engine().hub().clone();
             let still_works = |child: &Started| hub.is_working(child.id) == Some(true);
-            if !self.worker.children.iter().any(still_works) {
-                self.worker.children.clear();
+            if !self.worker.children().iter().any(still_works) {
+                self.worker.forget_children();
                 return Ok(Awaited::Done { reports });
             }
             tokio::select! {
@@ -325,22 +325,22 @@ impl JobLoop<'_> {
     /// Stops agents that run with this one and waits until they stored their end.
     async fn stop_others(&mut self, stop: &Stop) {
         let hub = self.worker.engine().hub().clone();
-        for child in &self.worker.children {
+        for child in self.worker.children() {
             hub.deliver(child.id, UserRequest::Stop(stop.clone()));
         }
-        let mut changes = hub.changes(self.worker.ledger.engine.shared_reader());
+        let mut changes = hub.changes(self.worker.engine().shared_reader());
         let ended = async {
             loop {
                 changes.mark_unchanged();
                 let works = |child: &Started| hub.is_working(child.id) == Some(true);
-                if !self.worker.children.iter().any(works) || changes.changed().await.is_err() {
+                if !self.worker.children().iter().any(works) || changes.changed().await.is_err() {
                     return;
                 }
             }
         };
         // The next process that opens an agent settles it if it stored nothing by then.
         let _ = tokio::time::timeout(LAST_WORDS, ended).await;
-        self.worker.children.clear();
+        self.worker.forget_children();
     }
 }
 
@@ -375,10 +375,10 @@ async fn live(
     job: Option<AgentJob>,
     mut requests: mpsc::Receiver<UserRequest>,
 ) {
-    let engine = worker.ledger.engine.clone();
-    let agent = worker.ledger.agent.state.agent();
+    let engine = worker.engine().clone();
+    let agent = worker.agent().state.agent();
     let (observer, answers) = engine.hub().observer();
-    let name = worker.ledger.settings().name.clone().unwrap_or_default();
+    let name = worker.settings().name.clone().unwrap_or_default();
     let mut tell = |update: UiEvent| {
         if let Some(observer) = &observer {
             observer(agent, &name, &update);
@@ -484,9 +484,9 @@ impl From<AgentJob> for NextWork {
 
 /// Waits for the next job of an idle agent; none if it ends.
 async fn listen(worker: &mut Worker, front: &mut FrontEnd<'_>) -> Option<NextWork> {
-    let agent = worker.ledger.agent.state.agent();
+    let agent = worker.agent().state.agent();
     loop {
-        let request = if worker.ledger.engine.hub().is_dismissed(agent) {
+        let request = if worker.engine().hub().is_dismissed(agent) {
             // A command may have swallowed the stop, so no other request might come.
             front.next_pending()?
         } else {
@@ -499,8 +499,8 @@ async fn listen(worker: &mut Worker, front: &mut FrontEnd<'_>) -> Option<NextWor
             UserRequest::Do(job) => return Some(job.into()),
             UserRequest::Stop(Stop::Interrupt(Cause::Kill | Cause::Exit)) => return None,
             UserRequest::List(listing) => {
-                worker.ledger.engine.hub().set_minding(agent);
-                if let Err(error) = worker.interpreter.list(worker, listing, front).await {
+                worker.engine().hub().set_minding(agent);
+                if let Err(error) = worker.interpreter().list(worker, listing, front).await {
                     front.emit(UiEvent::Warning(error.to_string()));
                 }
             }
@@ -512,13 +512,13 @@ async fn listen(worker: &mut Worker, front: &mut FrontEnd<'_>) -> Option<NextWor
                 });
             }
             UserRequest::TakeBack(mail) => {
-                worker.ledger.engine.hub().set_minding(agent);
+                worker.engine().hub().set_minding(agent);
                 worker.inbox().take_back(mail, front).await;
             }
             // There is nothing to stop.
             UserRequest::Stop(_) => {}
         }
-        worker.ledger.engine.hub().set_working(agent, false);
+        worker.engine().hub().set_working(agent, false);
     }
 }
 
@@ -547,14 +547,17 @@ async fn record_breakdown(
     let record = record.ok_or_else(|| EngineError::NoSuchAgent(agent.to_string()))?;
     // The lease is still this process's.
     let mut worker = engine.open(&record).await?;
-    let report = worker.ledger.report(&ChildReport::of_failure(text)).await?;
+    let report = worker
+        .ledger()
+        .report(&ChildReport::of_failure(text))
+        .await?;
     let row = failure(Category::Internal, text, None, 1);
     let with = report.into_iter().collect();
     let rows = worker
-        .ledger
+        .ledger_mut()
         .commit(CommitPlan::events(vec![row]).with(with))
         .await?;
-    worker.ledger.settled.extend(rows);
+    worker.ledger_mut().settled.extend(rows);
     worker.release().await?;
     Ok(record.name)
 }

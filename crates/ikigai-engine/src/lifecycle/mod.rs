@@ -48,7 +48,7 @@ impl Engine {
         if self.hub().is_working(agent.id).is_none() {
             let mut worker = self.open(agent).await?;
             worker.apply_opening(Some(agent.id)).await?;
-            start(worker.ledger, None);
+            start(worker.into_ledger(), None);
         }
         Ok(())
     }
@@ -62,7 +62,7 @@ impl Engine {
         let mut worker = self.create_root(directory, workdir).await?;
         worker.apply_opening(None).await?;
         let agent = worker.agent().state.agent();
-        start(worker.ledger, None);
+        start(worker.into_ledger(), None);
         Ok(agent)
     }
 
@@ -249,7 +249,7 @@ impl Worker {
             call: None,
         };
         let (forked, _) = self.family().fork(&wish, |_| Vec::new(), None).await?;
-        let engine = self.ledger.engine.clone();
+        let engine = self.ledger().engine.clone();
         let child = Ledger::begin(engine, forked.id, Epoch(1), start).await?;
         self.release().await?;
         Ok(Self::new(child, &Dispatcher))
@@ -257,22 +257,22 @@ impl Worker {
 
     /// Lets another agent of this process answer its messages in parallel.
     pub fn answer_beside(&mut self, other: Self) {
-        self.family().start(other.ledger, AgentJob::Answer);
+        self.family().start(other.into_ledger(), AgentJob::Answer);
     }
 
     /// Stores the front end's settings for its first agent.
     async fn apply_opening(&mut self, agent: Option<AgentId>) -> Result<(), EngineError> {
-        let Some(opening) = self.ledger.engine.hub().take_opening(agent) else {
+        let Some(opening) = self.ledger().engine.hub().take_opening(agent) else {
             return Ok(());
         };
         // A screen may have loaded the agent before.
         if let Some(choice) = opening.model {
             let rows = self.choose_model(choice).await?;
-            self.ledger.settled.extend(rows);
+            self.ledger_mut().settled.extend(rows);
         }
         if let Some(mode) = opening.approve {
             let rows = self.approve_for_now(mode).await?;
-            self.ledger.settled.extend(rows);
+            self.ledger_mut().settled.extend(rows);
         }
         Ok(())
     }

@@ -87,8 +87,8 @@ impl Engine {
 
 /// Resumes a stopped turn, or leaves it to its user if that is impossible.
 async fn go_on(mut worker: Worker, mut stopped: Stopped) -> Result<Stopped, EngineError> {
-    match check_resumable(&mut worker.ledger).await {
-        Ok(()) => start(worker.ledger, Some(AgentJob::Resume)),
+    match check_resumable(worker.ledger_mut()).await {
+        Ok(()) => start(worker.into_ledger(), Some(AgentJob::Resume)),
         Err(EngineError::NothingToResume | EngineError::NoModel(_)) => {
             stopped.goes_on = false;
             worker.release().await?;

@@ -96,7 +96,7 @@ impl ToolRound<'_> {
             let Some((result, mail)) = answer else {
                 continue;
             };
-            let own = self.worker.ledger.agent.state.agent();
+            let own = self.worker.agent().state.agent();
             let consume = |head| consumed_by_next(&mail, own, head);
             self.worker.crash_point(CrashPoint::BeforeWaitAnswered);
             let rows = match self

@@ -66,7 +66,7 @@ impl TurnLoop<'_> {
             return self.worker.give_up(vec![limit], text, front).await;
         }
         self.turn.requests += 1;
-        let Agent { state, view, .. } = &self.worker.ledger.agent;
+        let Agent { state, view, .. } = self.worker.agent();
         let mut request = match project(state, view, &self.turn.target, &self.turn.window) {
             Ok(request) => request,
             Err(missing) => {
@@ -89,7 +89,7 @@ impl TurnLoop<'_> {
         let (ending, reservation) = match self.admit(&hub, estimate, front).await? {
             Admission::Admitted(_permit, reservation) => {
                 self.worker.crash_point(CrashPoint::BeforeRequest);
-                let conversation = self.worker.ledger.agent.state.agent().to_string();
+                let conversation = self.worker.agent().state.agent().to_string();
                 let mut answer = self.turn.model.answer(request, &conversation);
                 self.worker.crash_point(CrashPoint::AfterRequest);
                 let ending = self
@@ -202,8 +202,8 @@ impl TurnLoop<'_> {
                     permit = hub.requests.acquire() => break permit,
                 }
             };
-            let caps = read_held!(front, caps(self.worker.engine(), &self.worker.ledger.agent));
-            let ledger = &mut self.worker.ledger;
+            let caps = read_held!(front, caps(self.worker.engine(), self.worker.agent()));
+            let ledger = self.worker.ledger_mut();
             let refused = match ledger.reserve(&caps, estimate, Some(front)).await? {
                 Ok(reservation) => return Ok(Admission::Admitted(permit, reservation)),
                 Err(refused) => refused,
@@ -309,7 +309,7 @@ impl TurnLoop<'_> {
         let index = error
             .names_message
             .filter(|_| error.kind == FailureKind::BadRequest)?;
-        let Agent { state, view, .. } = &self.worker.ledger.agent;
+        let Agent { state, view, .. } = self.worker.agent();
         let rows = rows_behind(state, view, &self.turn.target, &self.turn.window, index);
         // Messages of the user are never left out.
         let by_user = |row: &RowRef| {
@@ -361,7 +361,7 @@ impl TurnLoop<'_> {
         drop(reservation);
         let rows = self
             .worker
-            .ledger
+            .ledger_mut()
             .commit_ending(events, with, report.as_ref(), front)
             .await?;
         self.worker.crash_point(CrashPoint::AfterAnswerStored);
@@ -389,7 +389,7 @@ impl TurnLoop<'_> {
             response::partial(
                 text,
                 word,
-                &self.worker.ledger.tally,
+                &self.worker.ledger().tally,
                 Some(&self.turn.target),
             )
         });
@@ -412,7 +412,7 @@ impl TurnLoop<'_> {
         let level = self.turn.model.level();
         let mut events = response::rows_of(
             answer,
-            &self.worker.ledger.tally,
+            &self.worker.ledger().tally,
             &self.turn.target,
             level,
             &shown,

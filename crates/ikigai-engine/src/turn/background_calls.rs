@@ -69,7 +69,7 @@ impl<'a> ProcessCalls<'a> {
     ) -> Result<Vec<KnownProcess>, EngineError> {
         for need in needs {
             if let Need::Processes(name) = need {
-                let (engine, own) = (self.worker.engine(), self.worker.ledger.id());
+                let (engine, own) = (self.worker.engine(), self.worker.id());
                 return known_processes(engine, own, name.as_deref()).await;
             }
         }
@@ -96,7 +96,7 @@ impl<'a> ProcessCalls<'a> {
         }
         let engine = self.worker.engine().clone();
         let job = if report.is_started {
-            let own = Some(self.worker.ledger.id());
+            let own = Some(self.worker.id());
             let open = read_held!(front, async {
                 Ok::<_, EngineError>(engine.reader().open_jobs(own).await?)
             });

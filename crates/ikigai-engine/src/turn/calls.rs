@@ -131,7 +131,7 @@ impl ToolRound<'_> {
             .worker
             .engine()
             .hub()
-            .changes(self.worker.ledger.engine.shared_reader());
+            .changes(self.worker.engine().shared_reader());
         loop {
             if let Some(stop) = self.start_ready(turn, &mut round, front).await? {
                 return self.stop_calls(round, &stop, front).await;
@@ -287,7 +287,7 @@ impl ToolRound<'_> {
             let (class, needs) = (prepared.class, prepared.needs.clone());
             let mut inputs = read_held!(
                 front,
-                recall::inputs(self.worker.engine(), &self.worker.ledger.agent, &needs)
+                recall::inputs(self.worker.engine(), self.worker.agent(), &needs)
             );
             inputs.processes =
                 read_held!(front, ProcessCalls::of(self.worker).known_processes(&needs));
@@ -335,14 +335,14 @@ impl ToolRound<'_> {
             place: place.clone(),
             stop: stop.clone(),
             inputs,
-            progress: listener(&self.worker.ledger, &round.progress, move |line| {
+            progress: listener(self.worker.ledger(), &round.progress, move |line| {
                 UiEvent::Progress { call: at, line }
             }),
-            output: listener(&self.worker.ledger, &round.progress, move |text| {
+            output: listener(self.worker.ledger(), &round.progress, move |text| {
                 UiEvent::Output { call: at, text }
             }),
             cookie: cookie_of(run),
-            temporary: (freedom != Freedom::Reading).then(|| self.worker.temporary.clone()),
+            temporary: (freedom != Freedom::Reading).then(|| self.worker.temporary()),
             confinement,
         };
         let task = round
@@ -368,7 +368,7 @@ impl ToolRound<'_> {
         if let Some(stale) = &output.stale
             && let Some(who) = read_held!(
                 front,
-                recall::who_changed(self.worker.engine(), self.worker.ledger.id(), stale)
+                recall::who_changed(self.worker.engine(), self.worker.id(), stale)
             )
         {
             let line = format!("{} was changed by {who}.\n", stale.path);
@@ -383,7 +383,7 @@ impl ToolRound<'_> {
         );
         let blob = match &presented.blob {
             Some(bytes) => Some(BlobRef {
-                hash: Some(self.worker.ledger.put_blob(bytes, front).await?),
+                hash: Some(self.worker.ledger().put_blob(bytes, front).await?),
                 bytes: Some(bytes.len() as u64),
             }),
             None => None,
@@ -464,7 +464,7 @@ impl ToolRound<'_> {
         self.worker.crash_point(CrashPoint::BeforeStopStored);
         let rows = self
             .worker
-            .ledger
+            .ledger_mut()
             .commit_ending(events, ends, report.as_ref(), front)
             .await?;
         self.worker.crash_point(CrashPoint::AfterStopStored);

@@ -31,7 +31,7 @@ impl Worker {
         if turns_of(&own, None) < MOST_TURNS {
             return Ok(false);
         }
-        let parent = self.ledger.agent.state.fork();
+        let parent = self.ledger().agent.state.fork();
         let parent = parent.and_then(|fork| fork.parent_uuid);
         let senders: BTreeSet<_> = waiting.iter().filter_map(|mail| mail.from).collect();
         let mut since = None;
@@ -46,7 +46,7 @@ impl Worker {
     /// Reads the newest messages in an agent's own log, the newest first.
     async fn newest_messages(&self, agent: AgentId) -> Result<Vec<Row>, EngineError> {
         let spans = vec![Span::whole(agent)];
-        let store = self.ledger.engine.reader();
+        let store = self.ledger().engine.reader();
         Ok(store.user_rows(spans, MOST_MESSAGES).await?)
     }
 }

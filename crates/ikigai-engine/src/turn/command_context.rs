@@ -23,7 +23,7 @@ impl Worker {
     /// Borrows the agent for a command.
     pub(crate) fn command_context(&mut self) -> CommandContext<'_> {
         CommandContext {
-            ledger: &mut self.ledger,
+            ledger: self.ledger_mut(),
         }
     }
 }

@@ -137,14 +137,14 @@ impl ContextKeeper<'_> {
         &mut self,
         instructions: Option<&str>,
     ) -> Result<Option<Summary>, EngineError> {
-        self.worker.summary = None;
+        *self.worker.summary() = None;
         self.worker
             .engine()
             .look_up_window(self.worker.settings())
             .await?;
-        let mut turn = Turn::prepare(&self.worker.ledger).await?;
-        turn.read_window(&mut self.worker.ledger).await?;
-        let Some(range) = compactable(&self.worker.ledger, &turn) else {
+        let mut turn = Turn::prepare(self.worker.ledger()).await?;
+        turn.read_window(self.worker.ledger_mut()).await?;
+        let Some(range) = compactable(self.worker.ledger(), &turn) else {
             return Ok(None);
         };
         Ok(Some(self.write_summary(&turn, range, instructions).await?))
@@ -158,10 +158,10 @@ impl ContextKeeper<'_> {
     ) -> Result<Summary, EngineError> {
         let asking = self.summary_requests(turn, &range, instructions);
         let estimate = self.estimate_summary(turn, &asking);
-        let ledger = &mut self.worker.ledger;
+        let ledger = self.worker.ledger_mut();
         let caps = caps(&ledger.engine, &ledger.agent).await?;
         let reserved = ledger.reserve(&caps, estimate, None).await?;
-        let Ledger { agent, engine, .. } = &mut self.worker.ledger;
+        let Ledger { agent, engine, .. } = self.worker.ledger_mut();
         let conversation = agent.state.agent().to_string();
         let (writing, reservation) = match reserved {
             Ok(reservation) => {
@@ -185,7 +185,7 @@ impl ContextKeeper<'_> {
     }
 
     fn estimate_summary(&self, turn: &Turn, asking: &Asking) -> Estimate {
-        let Agent { state, view, .. } = &self.worker.ledger.agent;
+        let Agent { state, view, .. } = self.worker.agent();
         let scale = Scale::of(state, view, &turn.target, turn.scale);
         let (input, requests) = match asking {
             Asking::Conversation(request) => (estimate_request(request), 1),
@@ -204,7 +204,7 @@ impl ContextKeeper<'_> {
         range: &SummaryRange,
         instructions: Option<&str>,
     ) -> Asking {
-        let Agent { state, view, .. } = &self.worker.ledger.agent;
+        let Agent { state, view, .. } = self.worker.agent();
         // The window leaves room for an answer.
         let room = turn.window.cap;
         if let Ok(mut request) = assemble(state, view, &turn.target, &turn.window) {
@@ -225,7 +225,7 @@ impl ContextKeeper<'_> {
     ) -> Result<(), EngineError> {
         match self
             .worker
-            .summary
+            .summary()
             .take_if(|summary| summary.writing.is_finished())
         {
             Some(summary) => self.end_summary(*summary, front).await,
@@ -239,7 +239,7 @@ impl ContextKeeper<'_> {
         &mut self,
         front: &mut FrontEnd<'_>,
     ) -> Result<Option<Stop>, EngineError> {
-        let Some(mut summary) = self.worker.summary.take() else {
+        let Some(mut summary) = self.worker.summary().take() else {
             return Ok(None);
         };
         match self.summary_response(&mut summary, front).await? {
@@ -259,7 +259,7 @@ impl ContextKeeper<'_> {
         front: &mut FrontEnd<'_>,
     ) -> Result<Option<Stop>, EngineError> {
         while !front.has_something_to_do()
-            && let Some(mut summary) = self.worker.summary.take()
+            && let Some(mut summary) = self.worker.summary().take()
         {
             tokio::select! {
                 biased;
@@ -267,7 +267,7 @@ impl ContextKeeper<'_> {
                     if let Some(stop) = self.worker.handle(request, front).await? {
                         return Ok(Some(stop));
                     }
-                    self.worker.summary = Some(summary);
+                    *self.worker.summary() = Some(summary);
                 }
                 response = summary.response() => {
                     let ended = self.store_summary(&summary, response, front).await?;
@@ -292,11 +292,12 @@ impl ContextKeeper<'_> {
     fn report_summary(&mut self, ended: Result<Shrunk, String>, front: &mut FrontEnd<'_>) {
         match ended {
             Ok(shrunk) => {
-                self.worker.summary_failures = 0;
+                self.worker.set_summary_failures(0);
                 front.emit(UiEvent::Notice(shrunk.to_string()));
             }
             Err(reason) => {
-                self.worker.summary_failures += 1;
+                let failures = self.worker.summary_failures();
+                self.worker.set_summary_failures(failures + 1);
                 let text = format!("no summary: {reason} · conversation unchanged");
                 front.emit(UiEvent::Warning(text));
             }
@@ -376,10 +377,10 @@ impl ContextKeeper<'_> {
     /// Builds the usage row of a summary.
     pub(super) fn summary_usage(&self, summary: &Summary, response: &Response) -> Event {
         Event::Usage(UsageData {
-            response: Some(self.worker.ledger.tally.response + 1),
+            response: Some(self.worker.ledger().tally.response + 1),
             provider: Some(summary.provider.clone()),
             model: Some(summary.model.clone()),
-            sum: Some(self.worker.ledger.tally.spent.plus(&response.usage)),
+            sum: Some(self.worker.ledger().tally.spent.plus(&response.usage)),
             amounts: response.usage.clone(),
         })
     }
@@ -405,19 +406,15 @@ impl ContextKeeper<'_> {
     /// Describes the to-do list, running children and surroundings, for the end of a summary.
     async fn still_open(&self, answers: bool) -> Result<String, EngineError> {
         let mut open = String::new();
-        if let Some(list) = recall::inputs(
-            self.worker.engine(),
-            &self.worker.ledger.agent,
-            &[Need::List],
-        )
-        .await?
-        .list
+        if let Some(list) = recall::inputs(self.worker.engine(), self.worker.agent(), &[Need::List])
+            .await?
+            .list
             && !list.trim().is_empty()
         {
             open.push_str("To-do list:\n");
             open.push_str(list.trim());
         }
-        let own = self.worker.ledger.agent.state.agent();
+        let own = self.worker.agent().state.agent();
         let mut running = Vec::new();
         for child in self.worker.engine().agents().await? {
             let is_child = child.parent == Some(own) && child.status == Status::Running;
@@ -435,7 +432,7 @@ impl ContextKeeper<'_> {
             open.push_str("Child agents still running: ");
             open.push_str(&running.join(", "));
         }
-        if let Some(facts) = environment::facts(&self.worker.ledger, answers, false).await {
+        if let Some(facts) = environment::facts(self.worker.ledger(), answers, false).await {
             if !open.is_empty() {
                 open.push_str("\n\n");
             }
@@ -446,7 +443,7 @@ impl ContextKeeper<'_> {
 
     /// Returns true if a row is on the agent's path; reads the path as needed.
     pub(super) async fn is_on_path(&mut self, row: RowRef) -> Result<bool, EngineError> {
-        let Ledger { agent, engine, .. } = &mut self.worker.ledger;
+        let Ledger { agent, engine, .. } = self.worker.ledger_mut();
         while !agent.state.path().contains(row) {
             if agent.state.path().is_complete() {
                 return Ok(false);

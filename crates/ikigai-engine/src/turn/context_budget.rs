@@ -50,10 +50,11 @@ impl ContextKeeper<'_> {
         let calls = calls.max(1) as u64;
         let bytes = together.saturating_mul(BYTES_PER_TOKEN) / calls;
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        self.worker.result_size = OutputLimit {
+        let size = OutputLimit {
             bytes: bytes.min(limits.result_bytes),
             tokens: together / calls,
         };
+        self.worker.set_result_size(size);
     }
 
     /// Returns the largest size of a call's result. The to-do list is read back out of its
@@ -62,7 +63,7 @@ impl ContextKeeper<'_> {
         if current_name(&call.name) == TODO {
             OutputLimit::of_bytes(MOST_SENT_BYTES)
         } else {
-            self.worker.result_size
+            self.worker.result_size()
         }
     }
 
@@ -75,8 +76,8 @@ impl ContextKeeper<'_> {
     ) -> Result<Option<Stop>, EngineError> {
         loop {
             self.take_in_summary(front).await?;
-            read_held!(front, turn.read_window(&mut self.worker.ledger));
-            let Agent { state, view, .. } = &self.worker.ledger.agent;
+            read_held!(front, turn.read_window(self.worker.ledger_mut()));
+            let Agent { state, view, .. } = self.worker.agent();
             let limits = self.worker.engine().context_limits();
             if let Some(elision) = plan_elision(state, view, &turn.target, &turn.window, &limits) {
                 if self.store_elision(elision, turn, front).await? {
@@ -102,15 +103,12 @@ impl ContextKeeper<'_> {
                 return Ok(None);
             };
             let is_needed = used > share(FULL_PERCENT);
-            if self.worker.summary.is_none() {
+            if self.worker.summary().is_none() {
                 let is_worth_it = range.fresh.saturating_mul(LEAST_FRESH_PART) >= cap;
                 let starts = (is_needed || is_worth_it) && self.may_summarise(turn);
                 if starts
-                    && read_held!(
-                        front,
-                        used_up(self.worker.engine(), &self.worker.ledger.agent)
-                    )
-                    .is_none()
+                    && read_held!(front, used_up(self.worker.engine(), self.worker.agent()))
+                        .is_none()
                 {
                     self.start_summary(turn, used, range.clone(), front).await?;
                 }
@@ -118,7 +116,7 @@ impl ContextKeeper<'_> {
             if !is_needed {
                 return Ok(None);
             }
-            if self.worker.summary.is_some() {
+            if self.worker.summary().is_some() {
                 if let Some(stop) = self.finish_summary(front).await? {
                     return Ok(Some(stop));
                 }
@@ -138,7 +136,7 @@ impl ContextKeeper<'_> {
         keep: Keep,
         front: &mut FrontEnd<'_>,
     ) -> Result<bool, EngineError> {
-        let Agent { state, view, .. } = &self.worker.ledger.agent;
+        let Agent { state, view, .. } = self.worker.agent();
         let goal = turn.window.cap.saturating_mul(FULL_PERCENT) / 100;
         match plan_last_elision(state, view, &turn.target, goal, keep) {
             Some(elision) => self.store_elision(elision, turn, front).await,
@@ -166,7 +164,7 @@ impl ContextKeeper<'_> {
         }
         drop(learned);
         if self.has_stale_window(turn) {
-            turn.renew(&self.worker.ledger, front).await?;
+            turn.renew(self.worker.ledger(), front).await?;
         }
         Ok(None)
     }
@@ -185,7 +183,7 @@ impl ContextKeeper<'_> {
             .look_up_window(self.worker.settings())
             .await?;
         if self.has_stale_window(&turn) {
-            return Turn::prepare(&self.worker.ledger).await;
+            return Turn::prepare(self.worker.ledger()).await;
         }
         Ok(turn)
     }
@@ -206,7 +204,7 @@ impl ContextKeeper<'_> {
         if error.kind != FailureKind::TooLong || turn.overflowed {
             return false;
         }
-        let Agent { state, view, .. } = &self.worker.ledger.agent;
+        let Agent { state, view, .. } = self.worker.agent();
         let scale = Scale::of(state, view, &turn.target, turn.scale);
         let sent = scale.counted(used_tokens(state, view, &turn.target));
         let share = |tokens: u64| tokens.saturating_mul(OVERFLOW_PERCENT) / 100;
@@ -235,7 +233,7 @@ impl ContextKeeper<'_> {
             .summarise_above
             .is_some()
             && turn.window.cap >= LEAST_SUMMARY_BUDGET
-            && self.worker.summary_failures < MOST_FAILURES
+            && self.worker.summary_failures() < MOST_FAILURES
     }
 
     async fn start_summary(
@@ -252,7 +250,7 @@ impl ContextKeeper<'_> {
             counted(range.turns, "turn")
         );
         let summary = read_held!(front, self.write_summary(turn, range.clone(), None));
-        self.worker.summary = Some(Box::new(summary));
+        *self.worker.summary() = Some(Box::new(summary));
         front.emit(UiEvent::Notice(text));
         Ok(())
     }
@@ -300,7 +298,7 @@ impl ContextKeeper<'_> {
         if !self.store_context_row(data, points, turn, front).await? {
             return Ok(false);
         }
-        self.worker.summary_failures = 0;
+        self.worker.set_summary_failures(0);
         let text = format!(
             "Context full: {} left out without a summary. Your own messages stay. /context undo",
             counted(range.turns, "turn")
@@ -319,7 +317,7 @@ impl ContextKeeper<'_> {
         turn: &Turn,
         front: &mut FrontEnd<'_>,
     ) -> Result<bool, EngineError> {
-        let Ledger { agent, engine, .. } = &mut self.worker.ledger;
+        let Ledger { agent, engine, .. } = self.worker.ledger_mut();
         let from = read_held!(front, window::root_of(engine.reader(), agent));
         if from.is_none() {
             return Ok(false);

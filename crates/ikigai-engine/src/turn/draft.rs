@@ -68,8 +68,8 @@ impl TurnLoop<'_> {
         front: &mut FrontEnd<'_>,
     ) -> Result<(), EngineError> {
         let append = Effect::Draft(DraftEffect::Append {
-            agent: self.worker.ledger.agent.state.agent(),
-            epoch: self.worker.ledger.epoch,
+            agent: self.worker.agent().state.agent(),
+            epoch: self.worker.ledger().epoch,
             text: draft.text[draft.stored_bytes..].to_owned(),
             at: self.worker.engine().environment().now(),
         });
@@ -98,8 +98,8 @@ impl TurnLoop<'_> {
     /// Builds the effect that drops the draft, for the commit of its rows.
     pub(super) fn drop_draft(&self) -> Effect {
         Effect::Draft(DraftEffect::Drop {
-            agent: self.worker.ledger.agent.state.agent(),
-            epoch: self.worker.ledger.epoch,
+            agent: self.worker.agent().state.agent(),
+            epoch: self.worker.ledger().epoch,
         })
     }
 }

@@ -105,34 +105,34 @@ impl Worker {
             return Err(EngineError::EmptyMessage);
         }
         self.tell_settled(front).await?;
-        let turn = Turn::prepare(&self.ledger).await?;
-        let (message, files) = mentions::message_row(&mut self.ledger, text).await?;
+        let turn = Turn::prepare(self.ledger()).await?;
+        let (message, files) = mentions::message_row(self.ledger_mut(), text).await?;
         let mut turn = self.context_keeper().turn_for(&message, turn).await?;
         turn.pins = PinStage::Take;
-        turn.check_message(&message, &self.ledger.agent)?;
+        turn.check_message(&message, &self.ledger().agent)?;
         for file in files {
             front.emit(UiEvent::Notice(file));
         }
-        let closed = self.ledger.close_open_calls().await?;
+        let closed = self.ledger_mut().close_open_calls().await?;
         // Queued messages are older than this one.
         let waiting = self.inbox().waiting(Senders::Anybody).await?;
         let queued = self.inbox().shown(&waiting).await?;
-        let changes = pins::pin_changes(&mut self.ledger).await?;
+        let changes = pins::pin_changes(self.ledger_mut()).await?;
         changes.warn(front);
         let first = closed.len() as u64 + u64::from(changes.row.is_some());
-        let agent = self.ledger.agent.state.agent();
+        let agent = self.ledger().agent.state.agent();
         let consume = |head: Seq| consume(&waiting, RowRef::new(agent, Seq(head.0 + first)));
         let mut messages: Vec<_> = queued.into_iter().chain([message]).collect();
         let (answers, note) = (front.answers, &changes.note);
-        environment::add(&mut self.ledger, &mut messages, answers, note).await?;
+        environment::add(self.ledger_mut(), &mut messages, answers, note).await?;
         let events = closed.into_iter().chain(changes.row).chain(messages);
         let plan = CommitPlan::events(events.collect());
-        self.ledger.crash_point(CrashPoint::BeforeMessageStored);
+        self.ledger().crash_point(CrashPoint::BeforeMessageStored);
         let rows = self
-            .ledger
+            .ledger_mut()
             .commit(plan.with_at(&consume).at_time(at))
             .await?;
-        self.ledger.crash_point(CrashPoint::AfterMessageStored);
+        self.ledger().crash_point(CrashPoint::AfterMessageStored);
         for mail in &waiting {
             front.emit(UiEvent::Delivered(mail.id));
         }
@@ -146,7 +146,7 @@ impl Worker {
         front: &mut FrontEnd<'_>,
     ) -> Result<Outcome, EngineError> {
         self.tell_settled(front).await?;
-        let mut turn = Turn::prepare(&self.ledger).await?;
+        let mut turn = Turn::prepare(self.ledger()).await?;
         turn.pins = PinStage::Read;
         Box::pin(TurnLoop { worker: self, turn }.run(TurnStep::Ask, front)).await
     }
@@ -166,7 +166,7 @@ impl Worker {
         } else {
             PinStage::Read
         };
-        let mut turn = Turn::prepare(&self.ledger).await?;
+        let mut turn = Turn::prepare(self.ledger()).await?;
         turn.pins = pins;
         turn.chain_is_over = is_chain_over;
         Box::pin(TurnLoop { worker: self, turn }.run(TurnStep::Ask, front)).await
@@ -175,13 +175,14 @@ impl Worker {
     /// Resumes a stopped turn.
     pub async fn resume(&mut self, front: &mut FrontEnd<'_>) -> Result<Outcome, EngineError> {
         self.tell_settled(front).await?;
-        check_resumable(&mut self.ledger).await?;
-        self.ledger.crash_point(CrashPoint::BeforeResumptionStored);
+        check_resumable(self.ledger_mut()).await?;
+        self.ledger()
+            .crash_point(CrashPoint::BeforeResumptionStored);
         let rows = self
-            .ledger
+            .ledger_mut()
             .commit(CommitPlan::events(vec![Event::resume()]))
             .await?;
-        self.ledger.crash_point(CrashPoint::AfterResumptionStored);
+        self.ledger().crash_point(CrashPoint::AfterResumptionStored);
         front.emit_rows(rows);
         self.go_on(front).await
     }
@@ -189,30 +190,30 @@ impl Worker {
     /// Repeats the last turn; its rows leave the path.
     pub async fn retry(&mut self, front: &mut FrontEnd<'_>) -> Result<Outcome, EngineError> {
         self.tell_settled(front).await?;
-        Turn::prepare(&self.ledger).await?;
-        let message = self.ledger.last_message().await?;
+        Turn::prepare(self.ledger()).await?;
+        let message = self.ledger_mut().last_message().await?;
         let (data, _) = leave_for(
-            self.ledger.engine.reader(),
-            &self.ledger.agent,
+            self.ledger().engine.reader(),
+            &self.ledger().agent,
             message,
             Via::Retry,
         )
         .await?;
-        self.ledger.crash_point(CrashPoint::BeforeRetryStored);
+        self.ledger().crash_point(CrashPoint::BeforeRetryStored);
         let rows = self
-            .ledger
+            .ledger_mut()
             .commit(CommitPlan::events(vec![Event::Rewind(data)]))
             .await?;
-        self.ledger.crash_point(CrashPoint::AfterRetryStored);
+        self.ledger().crash_point(CrashPoint::AfterRetryStored);
         front.emit_rows(rows);
         self.answer(front).await
     }
 
     /// Continues unfinished work in the log: open calls, or an unanswered message.
     pub(crate) async fn go_on(&mut self, front: &mut FrontEnd<'_>) -> Result<Outcome, EngineError> {
-        let mut turn = Turn::prepare(&self.ledger).await?;
+        let mut turn = Turn::prepare(self.ledger()).await?;
         turn.pins = PinStage::Current;
-        let open = self.ledger.open_calls().await?;
+        let open = self.ledger_mut().open_calls().await?;
         let first = if open.is_empty() {
             TurnStep::Ask
         } else {
@@ -226,11 +227,11 @@ impl Worker {
         &mut self,
         front: &mut FrontEnd<'_>,
     ) -> Result<(), EngineError> {
-        if self.unsettled {
+        if self.is_unsettled() {
             self.settlement().settle().await?;
-            self.unsettled = false;
+            self.set_unsettled(false);
         }
-        for row in std::mem::take(&mut self.ledger.settled) {
+        for row in std::mem::take(&mut self.ledger_mut().settled) {
             front.emit(UiEvent::Settled(row));
         }
         Ok(())
@@ -245,20 +246,19 @@ impl Worker {
     ) -> Result<TurnStep, EngineError> {
         let outcome = Outcome::Failed(text);
         let report = failed_report(&outcome);
-        self.ledger.crash_point(CrashPoint::BeforeFailureStored);
+        self.ledger().crash_point(CrashPoint::BeforeFailureStored);
         let rows = self
-            .ledger
+            .ledger_mut()
             .commit_ending(events, Vec::new(), report.as_ref(), front)
             .await?;
-        self.ledger.crash_point(CrashPoint::AfterFailureStored);
+        self.ledger().crash_point(CrashPoint::AfterFailureStored);
         front.emit_rows(rows);
         Ok(TurnStep::Done(outcome))
     }
 
     /// Builds the row with the reason of a stop, and the outcome.
     pub(super) fn stopped_by(&mut self, stop: &Stop) -> (Event, Outcome) {
-        self.stopped = Some(stop.clone());
-        self.summary = None;
+        self.note_stop(stop);
         stop_event(stop)
     }
 
@@ -271,12 +271,12 @@ impl Worker {
         let taken = self.inbox().taken_back(stop, front).await?;
         let (event, outcome) = self.stopped_by(stop);
         let report = failed_report(&outcome);
-        self.ledger.crash_point(CrashPoint::BeforeStopStored);
+        self.ledger().crash_point(CrashPoint::BeforeStopStored);
         let rows = self
-            .ledger
+            .ledger_mut()
             .commit_ending(vec![event], withdrawn(&taken), report.as_ref(), front)
             .await?;
-        self.ledger.crash_point(CrashPoint::AfterStopStored);
+        self.ledger().crash_point(CrashPoint::AfterStopStored);
         front.emit_rows(rows);
         front.hand_back(taken);
         Ok(TurnStep::Done(outcome))

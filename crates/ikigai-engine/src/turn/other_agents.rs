@@ -4,7 +4,6 @@ use ikigai_store::{AgentRecord, CommitError};
 
 use super::{Worker, check_resumable};
 use crate::EngineError;
-use crate::family::Started;
 use crate::frontend::{AgentJob, UserRequest};
 
 /// Starts a job of another agent that no other process holds.
@@ -13,16 +12,16 @@ pub(crate) async fn start_other(
     other: &AgentRecord,
     job: AgentJob,
 ) -> Result<(), EngineError> {
-    let hub = worker.ledger.engine.hub();
+    let hub = worker.engine().hub();
     // Deliver it to an active agent: opening it again would settle its running turn.
     if hub.is_working(other.id).is_some() && hub.deliver(other.id, UserRequest::Do(job.clone())) {
-        await_child(worker, other, false);
+        worker.await_child(other.id, false);
         return Ok(());
     }
-    let engine = worker.ledger.engine.clone();
+    let engine = worker.engine().clone();
     let _door = engine.hub().door.acquire().await;
     let opened = open_other(worker, other).await?;
-    worker.family().start(opened.ledger, job);
+    worker.family().start(opened.into_ledger(), job);
     Ok(())
 }
 
@@ -36,7 +35,7 @@ pub(crate) async fn wake_other(
     // An ancestor is not awaited: it may wait for this agent.
     let is_awaited = other.id != own && !ancestors.contains(&other.id);
     match start_unawaited(worker, other).await {
-        Ok(()) if is_awaited => await_child(worker, other, false),
+        Ok(()) if is_awaited => worker.await_child(other.id, false),
         Ok(()) | Err(EngineError::Commit(CommitError::Held { .. })) => {}
         Err(error) => return Err(error),
     }
@@ -48,7 +47,7 @@ pub(super) async fn wake_relative(
     worker: &mut Worker,
     other: &AgentRecord,
 ) -> Result<(), EngineError> {
-    let fork = worker.ledger.agent.state.fork();
+    let fork = worker.agent().state.fork();
     let is_parent = fork.is_some_and(|fork| fork.parent_uuid == Some(other.id));
     let is_child = other.parent == Some(worker.id());
     if !is_parent && !is_child {
@@ -62,7 +61,7 @@ pub(super) async fn wake_relative(
     }
     // A parent is not awaited: it may wait for this agent.
     if is_child {
-        await_child(worker, other, true);
+        worker.await_child(other.id, true);
     }
     Ok(())
 }
@@ -70,7 +69,7 @@ pub(super) async fn wake_relative(
 /// Returns true if a front end of this process runs an agent without a task, and is between two
 /// turns. The next one has the mail.
 async fn is_run_directly(worker: &Worker, other: &AgentRecord) -> Result<bool, EngineError> {
-    let engine = &worker.ledger.engine;
+    let engine = &worker.engine();
     if engine.hub().is_working(other.id).is_some() {
         return Ok(false);
     }
@@ -81,24 +80,16 @@ async fn is_run_directly(worker: &Worker, other: &AgentRecord) -> Result<bool, E
 
 /// Starts a turn with new mail of an agent that no other process holds.
 async fn start_unawaited(worker: &Worker, other: &AgentRecord) -> Result<(), EngineError> {
-    let engine = worker.ledger.engine.clone();
+    let engine = worker.engine().clone();
     let _door = engine.hub().door.acquire().await;
     if engine.hub().wake(other.id) || is_run_directly(worker, other).await? {
         return Ok(());
     }
     let opened = open_other(worker, other).await?;
-    worker.ledger.share_process_mode(other.id);
-    (opened.ledger.starter)(opened.ledger, Some(AgentJob::Mail));
+    worker.ledger().share_process_mode(other.id);
+    let ledger = opened.into_ledger();
+    (ledger.starter)(ledger, Some(AgentJob::Mail));
     Ok(())
-}
-
-/// Adds an agent to those that run with this one.
-fn await_child(worker: &mut Worker, other: &AgentRecord, reports: bool) {
-    let id = other.id;
-    match worker.children.iter_mut().find(|child| child.id == id) {
-        Some(child) => child.reports |= reports,
-        None => worker.children.push(Started { id, reports }),
-    }
 }
 
 /// Resumes a stopped turn of another agent that no process holds, if any.
@@ -106,14 +97,14 @@ pub(crate) async fn resume_other(
     worker: &mut Worker,
     other: &AgentRecord,
 ) -> Result<bool, EngineError> {
-    if worker.ledger.engine.hub().is_working(other.id) == Some(true) {
+    if worker.engine().hub().is_working(other.id) == Some(true) {
         return Ok(false);
     }
-    if worker.ledger.engine.hub().is_working(other.id).is_some() {
+    if worker.engine().hub().is_working(other.id).is_some() {
         start_other(worker, other, AgentJob::Resume).await?;
         return Ok(true);
     }
-    let engine = worker.ledger.engine.clone();
+    let engine = worker.engine().clone();
     let _door = engine.hub().door.acquire().await;
     let mut opened = match open_other(worker, other).await {
         Ok(worker) => worker,
@@ -122,7 +113,7 @@ pub(crate) async fn resume_other(
         }
         Err(error) => return Err(error),
     };
-    match check_resumable(&mut opened.ledger).await {
+    match check_resumable(opened.ledger_mut()).await {
         Ok(()) => {}
         Err(error) => {
             opened.release().await?;
@@ -132,11 +123,13 @@ pub(crate) async fn resume_other(
             };
         }
     }
-    worker.family().start(opened.ledger, AgentJob::Resume);
+    worker
+        .family()
+        .start(opened.into_ledger(), AgentJob::Resume);
     Ok(true)
 }
 
 async fn open_other(worker: &Worker, other: &AgentRecord) -> Result<Worker, EngineError> {
-    let engine = &worker.ledger.engine;
-    Worker::open(engine, other, worker.ledger.starter, worker.interpreter).await
+    let engine = &worker.engine();
+    Worker::open(engine, other, worker.ledger().starter, worker.interpreter()).await
 }

@@ -200,10 +200,10 @@ impl TurnLoop<'_> {
     ///
     /// A child that inherits shares the prefix of its parent; its next message has the note.
     pub(super) async fn read_pins(&mut self, front: &mut FrontEnd<'_>) -> Result<(), EngineError> {
-        if !is_prefix_unsent(&self.worker.ledger.agent) {
+        if !is_prefix_unsent(self.worker.agent()) {
             return Ok(());
         }
-        let changes = read_held!(front, pin_changes(&mut self.worker.ledger));
+        let changes = read_held!(front, pin_changes(self.worker.ledger_mut()));
         changes.warn(front);
         if let Some(row) = changes.row {
             let plan = CommitPlan::events(vec![row]).waiting(front);
@@ -217,7 +217,7 @@ impl TurnLoop<'_> {
     pub(super) async fn take_pins(&mut self, front: &mut FrontEnd<'_>) -> Result<(), EngineError> {
         self.turn.settings = self.worker.settings().clone();
         self.turn.target.documents = read_held!(front, async {
-            let state = &self.worker.ledger.agent.state;
+            let state = &self.worker.agent().state;
             Ok::<_, EngineError>(documents(self.worker.engine().reader(), state).await?)
         });
         Ok(())

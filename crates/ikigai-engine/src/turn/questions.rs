@@ -32,7 +32,7 @@ impl ToolRound<'_> {
         sandbox: Sandbox,
     ) -> Decision {
         self.worker.engine().judge(
-            self.worker.ledger.grant(),
+            self.worker.ledger().grant(),
             sandbox,
             &open.name,
             prepared,
@@ -72,7 +72,7 @@ impl ToolRound<'_> {
         };
         let inputs = read_held!(
             front,
-            recall::inputs(self.worker.engine(), &self.worker.ledger.agent, &needs)
+            recall::inputs(self.worker.engine(), self.worker.agent(), &needs)
         );
         let preview = tokio::task::spawn_blocking(move || make(&inputs)).await;
         Ok(match preview {
@@ -121,7 +121,7 @@ impl ToolRound<'_> {
             return Ok(());
         }
         let (tool, advice) = round.calls[index].rule_tool();
-        let mut events = vec![answer_row(&self.worker.ledger, call, &answer, by, &tool)];
+        let mut events = vec![answer_row(self.worker.ledger(), call, &answer, by, &tool)];
         if let Answer::No(reason) = &answer {
             let reason = match reason {
                 Some(reason) => format!("The user said no: {reason}{advice}"),
@@ -151,7 +151,7 @@ impl ToolRound<'_> {
         round.calls[index].answer(&answer);
         if let Answer::Always(_) = answer {
             if covers {
-                answer_siblings(&self.worker.ledger, call, &answer, by, front);
+                answer_siblings(self.worker.ledger(), call, &answer, by, front);
             }
             self.ask_no_more(turn, round, front).await;
         }
@@ -200,7 +200,7 @@ impl ToolRound<'_> {
             .agent(question.call.agent)
             .await?;
         let parent = own.and_then(|own| own.parent);
-        let all = &self.worker.ledger.engine.hub().open_questions;
+        let all = &self.worker.engine().hub().open_questions;
         Ok(parent.map(|parent| all.add(question, parent)))
     }
 

@@ -47,7 +47,7 @@ impl Worker {
             UserRequest::Submit(submission) => {
                 return Ok(self.handle_line(submission.into(), front).await);
             }
-            UserRequest::List(listing) => self.interpreter.list(self, listing, front).await?,
+            UserRequest::List(listing) => self.interpreter().list(self, listing, front).await?,
             UserRequest::Do(job) => front.jobs.push_back(job),
             UserRequest::TakeBack(mail) => self.inbox().take_back(mail, front).await,
             // The question is closed, so the answer is too late.
@@ -64,7 +64,7 @@ impl Worker {
     ) -> Option<Stop> {
         match waiting.input.during() {
             None => self.inbox().queue(waiting, front).await,
-            Some(During::AtOnce) => self.interpreter.run(self, waiting, front).await,
+            Some(During::AtOnce) => self.interpreter().run(self, waiting, front).await,
             Some(During::AtBreak) => front.at_break.push_back(waiting),
             Some(During::Interrupts) => {
                 front.after_turn.push_back(waiting);
@@ -89,7 +89,7 @@ impl Worker {
 
     pub(crate) fn inbox(&mut self) -> Inbox<'_> {
         Inbox {
-            ledger: &mut self.ledger,
+            ledger: self.ledger_mut(),
         }
     }
 }

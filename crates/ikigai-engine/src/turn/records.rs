@@ -136,7 +136,7 @@ async fn commit_journal(
     effects: Vec<Effect>,
     front: &mut FrontEnd<'_>,
 ) -> Result<(), EngineError> {
-    let agent = worker.ledger.agent.state.agent();
+    let agent = worker.agent().state.agent();
     for _ in 0..MOST_DOUBTS {
         match worker
             .commit(

@@ -43,7 +43,7 @@ impl Settlement<'_> {
     /// Ends an unfinished turn. The draft's text becomes a row, calls are closed, and a row has the
     /// reason. A call that waits for an answer stays open.
     pub(crate) async fn settle(&mut self) -> Result<(), EngineError> {
-        let id = self.worker.ledger.agent.state.agent();
+        let id = self.worker.agent().state.agent();
         let draft = self.worker.engine().reader().draft(id).await?;
         let runs = self.worker.engine().reader().open_runs(id).await?;
         let busy = self.is_busy().await?;
@@ -57,7 +57,7 @@ impl Settlement<'_> {
             events.push(partial(
                 text,
                 "interrupted",
-                &self.worker.ledger.tally,
+                &self.worker.ledger().tally,
                 target.as_ref(),
             ));
         }
@@ -70,13 +70,13 @@ impl Settlement<'_> {
             }
         }
         if busy || !events.is_empty() {
-            let cause = self.worker.gave_up.unwrap_or(Cause::Crash);
+            let cause = self.worker.gave_up().unwrap_or(Cause::Crash);
             events.push(Event::interrupted(cause));
         }
         let drop = draft.map(|_| {
             Effect::Draft(DraftEffect::Drop {
                 agent: id,
-                epoch: self.worker.ledger.epoch,
+                epoch: self.worker.ledger().epoch,
             })
         });
         let ended = self.worker.engine().environment().now();
@@ -85,7 +85,7 @@ impl Settlement<'_> {
         let with: Vec<_> = with.chain(adopted.effects).collect();
         events.extend(adopted.rows);
         if events.is_empty() && with.is_empty() {
-            self.worker.gave_up = None;
+            self.worker.set_gave_up(None);
             return Ok(());
         }
         let consume = |head: Seq| {
@@ -99,11 +99,11 @@ impl Settlement<'_> {
             with.iter().cloned().chain(consumed).collect()
         };
         self.worker.crash_point(CrashPoint::BeforeSettlementStored);
-        self.worker.ledger.settled = self
+        self.worker.ledger_mut().settled = self
             .worker
             .commit(CommitPlan::events(events).with_at(&consume))
             .await?;
-        self.worker.gave_up = None;
+        self.worker.set_gave_up(None);
         self.worker.crash_point(CrashPoint::AfterSettlementStored);
         Ok(())
     }
@@ -125,7 +125,7 @@ impl Settlement<'_> {
             let found = tokio::task::spawn_blocking(move || end_cookie(&cookie)).await;
             left.push((run.call, found.unwrap_or(0)));
         }
-        let open = self.worker.ledger.open_calls().await?;
+        let open = self.worker.ledger_mut().open_calls().await?;
         if open.is_empty() {
             return Ok(Vec::new());
         }
@@ -149,7 +149,7 @@ impl Settlement<'_> {
             } else if tools.agent_tool(&call.name) == Some(AgentTool::Wait) {
                 closed.extend(self.settle_wait(&call).await?);
             } else if !self.waits_for_an_answer(&call, &tools).await? {
-                let reason = match self.worker.gave_up {
+                let reason = match self.worker.gave_up() {
                     None => "not run or not finished: ikigai stopped unexpectedly",
                     Some(_) => "not run or not finished: the turn was abandoned",
                 };
@@ -205,7 +205,7 @@ impl Settlement<'_> {
     }
 
     fn is_answered(&self, call: RowRef) -> bool {
-        let entries = self.worker.ledger.agent.view.entries().iter().rev();
+        let entries = self.worker.agent().view.entries().iter().rev();
         let mut since = entries.take_while(|entry| entry.at() != call);
         since.any(|entry| {
             entry.kind() == Some(Kind::Command) && {
@@ -217,7 +217,7 @@ impl Settlement<'_> {
 
     async fn is_busy(&mut self) -> Result<bool, EngineError> {
         loop {
-            let Ledger { agent, engine, .. } = &mut self.worker.ledger;
+            let Ledger { agent, engine, .. } = self.worker.ledger_mut();
             let empty = agent.view.entries().is_empty();
             let busy = agent.view.is_busy(agent.state.path()).filter(|_| !empty);
             if let Some(busy) = busy {

@@ -53,8 +53,8 @@ impl ContextKeeper<'_> {
         (at, data, text): (RowRef, SummaryData, String),
         command: CommandData,
     ) -> Result<SummaryDraft, EngineError> {
-        let turn = Turn::prepare(&self.worker.ledger).await?;
-        let Agent { state, view, .. } = &self.worker.ledger.agent;
+        let turn = Turn::prepare(self.worker.ledger()).await?;
+        let Agent { state, view, .. } = self.worker.agent();
         let scale = Scale::of(state, view, &turn.target, turn.scale);
         Ok(SummaryDraft {
             before: scale.counted(estimate_tokens(&text)),

@@ -18,7 +18,7 @@ impl TurnLoop<'_> {
         first: TurnStep,
         front: &mut FrontEnd<'_>,
     ) -> Result<Outcome, EngineError> {
-        self.worker.unsettled = true;
+        self.worker.set_unsettled(true);
         front.emit(UiEvent::Began);
         let begun = self.begin_turn(front).await;
         let ended = match begun {
@@ -27,13 +27,13 @@ impl TurnLoop<'_> {
         };
         match &ended {
             Ok(outcome) => {
-                self.worker.unsettled = false;
+                self.worker.set_unsettled(false);
                 front.emit(UiEvent::Ended(outcome.clone()));
                 // Requests that came too late for this turn wait for the next one.
                 self.worker.drain(front).await?;
             }
             Err(error) => {
-                self.worker.gave_up = front.pending_stop();
+                self.worker.set_gave_up(front.pending_stop());
                 front.emit(UiEvent::Ended(Outcome::Failed(error.to_string())));
                 front.give_back(error);
             }
@@ -62,7 +62,7 @@ impl TurnLoop<'_> {
                 TurnStep::Ask => {
                     while let Some(waiting) = front.at_break.pop_front() {
                         self.worker
-                            .interpreter
+                            .interpreter()
                             .run(self.worker, waiting, front)
                             .await;
                     }
@@ -105,6 +105,6 @@ impl TurnLoop<'_> {
         if self.turn.settings == *self.worker.settings() {
             return Ok(());
         }
-        self.turn.renew(&self.worker.ledger, front).await
+        self.turn.renew(self.worker.ledger(), front).await
     }
 }

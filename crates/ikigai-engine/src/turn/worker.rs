@@ -28,25 +28,25 @@ use crate::{Engine, EngineError};
 
 /// An agent of this process.
 pub struct Worker {
-    pub(crate) ledger: Ledger,
+    ledger: Ledger,
     /// Runs lines that the user types during a turn.
-    pub(crate) interpreter: &'static dyn Interpreter,
+    interpreter: &'static dyn Interpreter,
     /// Agents that it started and that may still work.
-    pub(crate) children: Vec<Started>,
+    children: Vec<Started>,
     /// Summary that is being written in parallel.
-    pub(crate) summary: Option<Box<Summary>>,
+    summary: Option<Box<Summary>>,
     /// Largest size of each result of the newest response.
-    pub(crate) result_size: OutputLimit,
+    result_size: OutputLimit,
     /// Number of consecutive failed summaries.
-    pub(crate) summary_failures: u32,
+    summary_failures: u32,
     /// Reason for which its last turn was stopped, if it was.
-    pub(crate) stopped: Option<Stop>,
+    stopped: Option<Stop>,
     /// A turn has begun and not reached its end: it failed, or was dropped.
-    pub(crate) unsettled: bool,
+    unsettled: bool,
     /// Stop that ended that turn, because the store did not come back.
-    pub(crate) gave_up: Option<Cause>,
+    gave_up: Option<Cause>,
     /// Directory for temporary files of its commands; removed with it.
-    pub(crate) temporary: Arc<TemporaryDirectory>,
+    temporary: Arc<TemporaryDirectory>,
 }
 
 impl Worker {
@@ -111,6 +111,94 @@ impl Worker {
 
     pub(crate) fn settings(&self) -> &Settings {
         self.ledger.settings()
+    }
+
+    pub(crate) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    pub(crate) fn ledger_mut(&mut self) -> &mut Ledger {
+        &mut self.ledger
+    }
+
+    pub(crate) fn into_ledger(self) -> Ledger {
+        self.ledger
+    }
+
+    pub(crate) fn interpreter(&self) -> &'static dyn Interpreter {
+        self.interpreter
+    }
+
+    /// Returns the agents that it started and that may still work.
+    pub(crate) fn children(&self) -> &[Started] {
+        &self.children
+    }
+
+    /// Adds an agent to those that run with this one.
+    pub(super) fn await_child(&mut self, id: AgentId, reports: bool) {
+        match self.children.iter_mut().find(|child| child.id == id) {
+            Some(child) => child.reports |= reports,
+            None => self.children.push(Started { id, reports }),
+        }
+    }
+
+    pub(crate) fn forget_children(&mut self) {
+        self.children.clear();
+    }
+
+    /// Returns the summary that is being written in parallel.
+    pub(super) fn summary(&mut self) -> &mut Option<Box<Summary>> {
+        &mut self.summary
+    }
+
+    /// Returns the number of consecutive failed summaries.
+    pub(super) fn summary_failures(&self) -> u32 {
+        self.summary_failures
+    }
+
+    pub(super) fn set_summary_failures(&mut self, failures: u32) {
+        self.summary_failures = failures;
+    }
+
+    pub(super) fn result_size(&self) -> OutputLimit {
+        self.result_size
+    }
+
+    pub(super) fn set_result_size(&mut self, size: OutputLimit) {
+        self.result_size = size;
+    }
+
+    /// Records why a turn was stopped.
+    pub(super) fn note_stop(&mut self, stop: &Stop) {
+        self.stopped = Some(stop.clone());
+        self.summary = None;
+    }
+
+    /// Returns the reason for which the last turn was stopped, and forgets it.
+    pub(crate) fn take_stop(&mut self) -> Option<Stop> {
+        self.stopped.take()
+    }
+
+    /// Returns true if a turn has begun and not reached its end.
+    pub(crate) fn is_unsettled(&self) -> bool {
+        self.unsettled
+    }
+
+    pub(super) fn set_unsettled(&mut self, unsettled: bool) {
+        self.unsettled = unsettled;
+    }
+
+    /// Returns the stop that ended an unsettled turn, because the store did not come back.
+    pub(super) fn gave_up(&self) -> Option<Cause> {
+        self.gave_up
+    }
+
+    pub(super) fn set_gave_up(&mut self, cause: Option<Cause>) {
+        self.gave_up = cause;
+    }
+
+    pub(super) fn temporary(&self) -> Arc<TemporaryDirectory> {
+        self.temporary.clone()
     }
 
     /// Operations on other agents.
