@@ -14,10 +14,12 @@ use crate::json::{data_type, words};
 use crate::settings::{Pin, Settings};
 use crate::words::Severity;
 
+mod stored_image;
 mod tool_effects;
 
 pub use crate::json::read;
 pub(crate) use crate::json::{lenient, write};
+pub use stored_image::StoredImage;
 pub use tool_effects::{RefusalKind, SandboxRefusal, TouchedFile};
 
 words! {
@@ -184,6 +186,8 @@ data_type! {
         environment: BTreeMap<String, String>,
         /// Number of the background process that a notice is about.
         process: u64,
+        /// Images that the model sees.
+        images: Vec<StoredImage>,
     }
 }
 data_type! {
@@ -303,6 +307,8 @@ data_type! {
         process: u64,
         /// Accesses that the sandbox refused while the call ran.
         refused: Vec<SandboxRefusal>,
+        /// Images that the model sees.
+        images: Vec<StoredImage>,
     }
 }
 data_type! {

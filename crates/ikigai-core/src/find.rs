@@ -130,7 +130,7 @@ fn text_of(part: &Part, shown: &str, has_blob: bool) -> String {
             // The content of a result with a blob is a part of the blob.
             Block::ToolResult { content, .. } if !has_blob => texts.push(content.clone()),
             // The displayed form contains the text.
-            Block::ToolResult { .. } | Block::Text { .. } => {}
+            Block::ToolResult { .. } | Block::Text { .. } | Block::Image(_) => {}
         }
     }
     texts.push(shown.to_owned());

@@ -55,7 +55,10 @@ macro_rules! data_type {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let mut object = $crate::json::Object::deserialize(deserializer)?;
                 Ok(Self {
-                    $($field: $crate::json::take(&mut object, stringify!($field)),)*
+                    $($field: $crate::json::take(
+                        &mut object,
+                        stringify!($field).trim_start_matches("r#"),
+                    ),)*
                 })
             }
         }

@@ -3,12 +3,12 @@
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::data::{self, AssistantData, Opaque, StoredThinking, Tagged};
+use crate::data::{self, AssistantData, Opaque, StoredImage, StoredThinking, Tagged, UserData};
 use crate::event::Row;
 use crate::ids::RowRef;
 use crate::json::take;
 use crate::kind::Kind;
-use crate::message::{Block, BlockItem, Message, Payload, Role};
+use crate::message::{Block, BlockItem, Image, Message, Payload, Role};
 
 /// Conversation part of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +90,13 @@ fn content_of(row: &Row) -> Result<&str, LoadError> {
 }
 
 fn load_user(row: &Row) -> Result<Part, LoadError> {
-    let message = Message::text(Role::User, content_of(row)?);
+    let mut message = Message::text(Role::User, content_of(row)?);
+    // Few rows have images, and every row of a view is loaded.
+    let with_images = row.data.as_deref().filter(|data| data.contains("images"));
+    let data: UserData = data::read(with_images);
+    message
+        .blocks
+        .extend(images_of(data.images).map(Block::Image));
     Ok(Part {
         message,
         response: None,
@@ -111,6 +117,10 @@ fn load_assistant(row: &Row) -> Result<Part, LoadError> {
         answers: None,
         tool: None,
     })
+}
+
+fn images_of(stored: Option<Vec<StoredImage>>) -> impl Iterator<Item = Image> {
+    stored.into_iter().flatten().filter_map(Image::of)
 }
 
 /// Puts the thinking before its block and attaches the item to the block.
@@ -267,8 +277,12 @@ fn load_tool_result(row: &Row) -> Result<Part, LoadError> {
     let tool_call_id = take_string(&mut map, "tool_call_id")?;
     let output = take_string(&mut map, "output")?;
     let success = matches!(map.get("success"), Some(Value::Bool(true)));
+    let mut message = Message::tool_result(tool_call_id, output, !success);
+    if let Some(Block::ToolResult { images, .. }) = message.blocks.last_mut() {
+        images.extend(images_of(take(&mut map, "images")));
+    }
     Ok(Part {
-        message: Message::tool_result(tool_call_id, output, !success),
+        message,
         response: None,
         answers: take(&mut map, "call"),
         tool: take(&mut map, "name"),

@@ -1,7 +1,13 @@
 //! Provider-neutral messages of a conversation.
 
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde_json::{Map, Value};
+
+use crate::data::StoredImage;
 
 /// Author of a message. There is no system role: requests have a system field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -24,6 +30,59 @@ pub struct Payload {
     pub model: String,
     /// The provider's own JSON, as text, verbatim.
     pub payload: String,
+}
+
+/// Image of a message: a blob, whose bytes the request has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Image {
+    /// Hash of the bytes.
+    pub hash: String,
+    /// Media type, such as `image/png`.
+    pub media_type: String,
+    /// Width in pixels; 0 if unknown.
+    #[serde(skip)]
+    pub width: u32,
+    /// Height in pixels; 0 if unknown.
+    #[serde(skip)]
+    pub height: u32,
+    /// Number of bytes; 0 if unknown.
+    #[serde(skip)]
+    pub bytes: u64,
+}
+
+impl Image {
+    /// Reads a stored image; none without hash or type.
+    pub fn of(stored: StoredImage) -> Option<Self> {
+        Some(Self {
+            hash: stored.hash?,
+            media_type: stored.r#type?,
+            width: stored.width.unwrap_or(0),
+            height: stored.height.unwrap_or(0),
+            bytes: stored.bytes.unwrap_or(0),
+        })
+    }
+}
+
+/// Bytes of the images of a request, by their hashes.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct ImageBytes(BTreeMap<String, Arc<[u8]>>);
+
+impl ImageBytes {
+    /// Adds an image.
+    pub fn insert(&mut self, hash: String, bytes: Arc<[u8]>) {
+        self.0.insert(hash, bytes);
+    }
+
+    /// Returns the bytes of an image; none if it is not stored or the model takes no images.
+    pub fn get(&self, image: &Image) -> Option<&[u8]> {
+        self.0.get(&image.hash).map(AsRef::as_ref)
+    }
+}
+
+impl fmt::Debug for ImageBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
 }
 
 /// One piece of a message.
@@ -52,7 +111,12 @@ pub enum Block {
         content: String,
         /// True if the tool failed.
         is_error: bool,
+        /// Images of the output.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        images: Vec<Image>,
     },
+    /// Image of the user.
+    Image(Image),
     /// Thinking of the model.
     Thinking {
         /// Readable text of the thinking.
@@ -115,8 +179,18 @@ impl Message {
             tool_call_id: tool_call_id.into(),
             content: content.into(),
             is_error,
+            images: Vec::new(),
         };
         Self::of(Role::Tool, block)
+    }
+
+    /// Returns its images, those of results included.
+    pub fn images(&self) -> impl Iterator<Item = &Image> {
+        self.blocks.iter().flat_map(|block| match block {
+            Block::Image(image) => std::slice::from_ref(image),
+            Block::ToolResult { images, .. } => images,
+            Block::Text { .. } | Block::ToolCall { .. } | Block::Thinking { .. } => &[],
+        })
     }
 
     fn of(role: Role, block: Block) -> Self {

@@ -1,7 +1,9 @@
 //! Projection of an agent's state and view to a request. Pure and total.
 
 mod budget;
+mod call_names;
 mod context_rows;
+mod paired_result;
 mod pairing;
 mod plan;
 mod scale;
@@ -15,7 +17,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::ids::RowRef;
-use crate::message::{Message, Role};
+use crate::message::{Image, ImageBytes, Message, Role};
 use crate::project::pairing::Sent;
 use crate::state::AgentState;
 use crate::view::View;
@@ -128,7 +130,7 @@ impl ToolFacts {
 }
 
 /// Provider-neutral request. It has no fields for anything else.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Request {
     /// The system slot: the prompt, then the pinned documents.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -138,6 +140,16 @@ pub struct Request {
     /// The tools.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolSpec>,
+    /// The bytes of images in the conversation; those that are missing are sent as a note.
+    #[serde(skip)]
+    pub images: ImageBytes,
+}
+
+impl Request {
+    /// Returns the images of the conversation.
+    pub fn shown_images(&self) -> impl Iterator<Item = &Image> {
+        self.messages.iter().flat_map(Message::images)
+    }
 }
 
 /// Reason for the lack of a request.
@@ -202,6 +214,7 @@ fn request_of(state: &AgentState, target: &Target, sent: Vec<Sent>) -> Request {
         system: system_slot(state, target),
         messages: sent.into_iter().map(|sent| sent.message).collect(),
         tools: target.tools.clone(),
+        images: ImageBytes::default(),
     }
 }
 

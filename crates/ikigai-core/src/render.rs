@@ -278,7 +278,7 @@ fn render_answer(content: String, thinking: Vec<String>) -> Shown {
 fn thinking_of(part: Option<&Part>) -> Vec<String> {
     let thinking = blocks_of(part).iter().filter_map(|block| match block {
         Block::Thinking { text, .. } => Some(text.clone()),
-        Block::Text { .. } | Block::ToolCall { .. } | Block::ToolResult { .. } => None,
+        _ => None,
     });
     thinking.collect()
 }
@@ -288,7 +288,7 @@ fn render_call(shown: Option<&str>, part: Option<&Part>) -> Shown {
         Block::ToolCall {
             name, arguments, ..
         } => Some((name.as_str(), arguments.as_str())),
-        Block::Text { .. } | Block::Thinking { .. } | Block::ToolResult { .. } => None,
+        _ => None,
     });
     let (name, arguments) = called.unwrap_or_default();
     Shown::ToolCall {
@@ -304,7 +304,7 @@ fn render_result(shown: Option<&str>, part: Option<&Part>) -> Shown {
         Block::ToolResult {
             content, is_error, ..
         } => Some((content.as_str(), !is_error)),
-        Block::Text { .. } | Block::Thinking { .. } | Block::ToolCall { .. } => None,
+        _ => None,
     });
     let (content, success) = came.unwrap_or_default();
     Shown::ToolResult {

@@ -140,7 +140,7 @@ fn chunk_request(chunk: &str, earlier: Option<&str>, instructions: Option<&str>)
     Request {
         system: Some(SUMMARY_PROMPT.to_owned()),
         messages: vec![Message::text(Role::User, text)],
-        tools: Vec::new(),
+        ..Request::default()
     }
 }
 
@@ -170,6 +170,7 @@ fn pieces(message: &Message, limit: usize) -> Vec<String> {
                 let word = if *is_error { "fails" } else { "answers" };
                 pieces.push(format!("{who} {word}: {}\n", cut_middle(content, limit)));
             }
+            Block::Image(_) => pieces.push(format!("{who} shows an image\n")),
             // The text and the calls are the outcome of the thinking.
             Block::Thinking { .. } => {}
         }

@@ -1,6 +1,8 @@
 //! Tool calls in the log: open calls, and the results that close them.
 
-use ikigai_core::data::{BlobRef, SandboxRefusal, ToolResultData, TouchedFile, Verdict};
+use ikigai_core::data::{
+    BlobRef, SandboxRefusal, StoredImage, ToolResultData, TouchedFile, Verdict,
+};
 use ikigai_core::load::{Loaded, load};
 use ikigai_core::message::{Block, Role};
 use ikigai_core::{Event, Micros, Row, RowRef};
@@ -36,6 +38,7 @@ pub(crate) struct Came {
     /// Number of the background process as which the call goes on.
     pub(crate) process: Option<u64>,
     pub(crate) refused: Vec<SandboxRefusal>,
+    pub(crate) images: Vec<StoredImage>,
 }
 
 impl Came {
@@ -76,6 +79,7 @@ impl OpenCall {
             files: Some(came.files).filter(|files| !files.is_empty()),
             process: came.process,
             refused: Some(came.refused).filter(|refused| !refused.is_empty()),
+            images: Some(came.images).filter(|images| !images.is_empty()),
         };
         Event::ToolResult {
             shown: came.shown,

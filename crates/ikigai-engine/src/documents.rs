@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use ikigai_core::AgentState;
 use ikigai_core::counts::counted;
 use ikigai_store::{ReadLog, StoreError};
+use ikigai_tools::images::{self, SentImage};
 use ikigai_tools::paths::Located;
 use ikigai_tools::{BadArguments, Place, paths};
 
@@ -15,6 +16,9 @@ use crate::EngineReader;
 
 /// Size limit of a file. A larger one would fill the window of most models alone.
 const MOST_BYTES: u64 = 256 * 1024;
+
+/// Bytes at the start of a file that tell an image from a text.
+const START_BYTES: u64 = 64;
 
 /// File with its contents.
 pub(crate) struct Document {
@@ -108,6 +112,39 @@ fn leaves_project(path: &Path) -> bool {
     }
 }
 
+/// Reads an image by its name in a place; none if the file is no image.
+///
+/// Files hidden from tools are hidden here too.
+pub(crate) async fn read_image(place: &Place, name: &str) -> Result<Option<SentImage>, String> {
+    let located = paths::locate(place, name).map_err(|BadArguments(reason)| reason)?;
+    let path = located.path.clone();
+    let read = tokio::task::spawn_blocking(move || image_in(&located)).await;
+    let read = read.unwrap_or_else(|_| Err("reading it failed".to_owned()));
+    read.map_err(|reason| format!("{} {reason}", paths::display_path(place, &path)))
+}
+
+#[expect(clippy::disallowed_methods, reason = "runs on a blocking thread")]
+fn image_in(located: &Located) -> Result<Option<SentImage>, String> {
+    let is_file = fs::metadata(&located.real).is_ok_and(|found| found.is_file());
+    if !is_file {
+        return Ok(None);
+    }
+    let failed = |error: std::io::Error| format!("cannot be read: {error}");
+    let file = located.open()?;
+    let mut bytes = Vec::new();
+    let mut reader = file.take(images::MOST_FILE_BYTES + 1);
+    let start = &mut (&mut reader).take(START_BYTES);
+    start.read_to_end(&mut bytes).map_err(failed)?;
+    if !images::is_image(&bytes) {
+        return Ok(None);
+    }
+    reader.read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > images::MOST_FILE_BYTES {
+        return Err("is an image of more than 32 MB".to_owned());
+    }
+    images::prepare(bytes).map(Some)
+}
+
 #[expect(clippy::disallowed_methods, reason = "runs on a blocking thread")]
 fn read_text(located: &Located) -> Result<Vec<u8>, String> {
     let failed = |error: std::io::Error| format!("cannot be read: {error}");
@@ -130,7 +167,7 @@ fn read_text(located: &Located) -> Result<Vec<u8>, String> {
     }
     if bytes.contains(&0) || std::str::from_utf8(&bytes).is_err() {
         let reason = if is_image(&located.real) {
-            "is an image; only text files can be attached"
+            "is an image of a format that models do not take; PNG, JPEG, GIF and WebP can be attached"
         } else {
             "is not a text file"
         };

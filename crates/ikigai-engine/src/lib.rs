@@ -4,6 +4,7 @@
 
 mod agent_names;
 mod agent_tools;
+mod blobs;
 mod budget;
 mod calls;
 pub mod commands;

@@ -5,13 +5,15 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use ikigai_core::counts::counted;
-use ikigai_core::data::{self, RewindData, SummaryData, UserData, UserOrigin};
+use ikigai_core::data::{self, RewindData, StoredImage, SummaryData, UserData, UserOrigin};
 use ikigai_core::view::Entry;
 use ikigai_core::{Event, Kind};
+use ikigai_tools::images::SentImage;
 use ikigai_tools::paths::Located;
 use ikigai_tools::{BadArguments, Place, paths};
 
-use crate::documents::{Document, size};
+use crate::blobs::stored_image;
+use crate::documents::{Document, read_image, size};
 use crate::ledger::{Ledger, is_message};
 use crate::rewind_effects::Departure;
 use crate::{EngineError, window};
@@ -21,9 +23,10 @@ const PUNCTUATION: &[char] = &['.', ',', ';', ':', '!', '?', ')', ']', '}', '\''
 
 /// Extensions that make a word after `@` a file, even if it does not exist.
 const FILE_ENDINGS: &[&str] = &[
-    "c", "cfg", "conf", "cpp", "css", "csv", "go", "h", "hpp", "html", "ini", "java", "js", "json",
-    "jsx", "kt", "lock", "log", "lua", "md", "php", "proto", "py", "rb", "rs", "rst", "sh", "sql",
-    "swift", "toml", "ts", "tsx", "txt", "xml", "yaml", "yml",
+    "c", "cfg", "conf", "cpp", "css", "csv", "gif", "go", "h", "hpp", "html", "ini", "java",
+    "jpeg", "jpg", "js", "json", "jsx", "kt", "lock", "log", "lua", "md", "php", "png", "proto",
+    "py", "rb", "rs", "rst", "sh", "sql", "swift", "toml", "ts", "tsx", "txt", "webp", "xml",
+    "yaml", "yml",
 ];
 
 /// Entries of a directory that are listed; a larger directory is cut.
@@ -160,6 +163,9 @@ async fn attach(ledger: &Ledger, mention: &Mention) -> Result<Attached, String> 
     if mention.is_directory {
         return list_directory(&place, mention).await;
     }
+    if let Some(image) = read_image(&place, &mention.path).await? {
+        return attach_image(ledger, &mention.typed, &image).await;
+    }
     let document = Document::read(&ledger.engine, &place, &mention.path).await?;
     let text = String::from_utf8_lossy(&document.bytes);
     let (text, which) = match mention.lines {
@@ -183,6 +189,18 @@ async fn attach(ledger: &Ledger, mention: &Mention) -> Result<Attached, String> 
             "@{typed}{which}:\n{fence}\n{}\n{fence}",
             text.trim_end_matches('\n')
         ),
+        image: None,
+    })
+}
+
+/// Attaches an image. Its blob is stored before the row that names it.
+async fn attach_image(ledger: &Ledger, typed: &str, image: &SentImage) -> Result<Attached, String> {
+    let hash = ledger.try_put_blob(&image.bytes).await;
+    let hash = hash.map_err(|error| format!("@{typed} cannot be stored: {error}"))?;
+    Ok(Attached {
+        shown: format!("@{typed} · {}", image.description),
+        text: format!("[image {typed}: {}]", image.description),
+        image: Some(stored_image(image, hash)),
     })
 }
 
@@ -203,11 +221,13 @@ fn message_of(typed: &str, note: Option<&str>, files: &[Attached]) -> Event {
         let _ = write!(text, "\n\n{}", file.text);
     }
     let typed = Some(typed.to_owned()).filter(|typed| *typed != text);
+    let images: Vec<_> = files.iter().filter_map(|file| file.image.clone()).collect();
     Event::User {
         text,
         data: UserData {
             origin: Some(UserOrigin::Typed),
             typed,
+            images: Some(images).filter(|images| !images.is_empty()),
             ..UserData::default()
         },
     }
@@ -218,6 +238,8 @@ struct Attached {
     shown: String,
     /// For the model.
     text: String,
+    /// An image, for the model.
+    image: Option<StoredImage>,
 }
 
 /// Lists a directory that a message mentions.
@@ -238,6 +260,7 @@ async fn list_directory(place: &Place, mention: &Mention) -> Result<Attached, St
     Ok(Attached {
         shown: format!("@{typed}/ · {count}"),
         text: format!("@{typed}/ (directory, {count}):\n{fence}\n{text}\n{fence}"),
+        image: None,
     })
 }
 

@@ -153,6 +153,9 @@ pub struct ModelSpec {
     /// True if the model can call tools.
     #[serde(default)]
     pub tools: bool,
+    /// True if the model takes images.
+    #[serde(default)]
+    pub images: bool,
     /// Wire values of its thinking levels.
     pub thinking: Option<Thinking>,
 }
@@ -172,6 +175,7 @@ impl ModelSpec {
             price_cache_read: None,
             price_cache_write: None,
             tools: false,
+            images: false,
             thinking: None,
         }
     }

@@ -191,6 +191,11 @@ pub trait Model: Send + Sync {
         None
     }
 
+    /// Returns true if it takes images.
+    fn takes_images(&self) -> bool {
+        false
+    }
+
     /// Returns the cost in billionths of a dollar; none if unknown.
     fn cost_nano_usd(&self, usage: &Amounts) -> Option<u64>;
 

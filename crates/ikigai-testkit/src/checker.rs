@@ -96,6 +96,7 @@ fn check_text(text: &str) -> Result<(), String> {
 fn check_user(message: &Message) -> Result<(), String> {
     message.blocks.iter().try_for_each(|block| match block {
         Block::Text { text } => check_text(text),
+        Block::Image(_) => Ok(()),
         _ => Err("the user says something that is no text".to_owned()),
     })
 }
@@ -126,6 +127,7 @@ fn check_assistant(
         } => check_tag(payload, target),
         Block::Thinking { payload: None, .. } => Err("thinking has no payload".to_owned()),
         Block::ToolResult { .. } => Err("the assistant answers a call".to_owned()),
+        Block::Image(_) => Err("the assistant sends an image".to_owned()),
     })
 }
 

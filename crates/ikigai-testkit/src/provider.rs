@@ -61,6 +61,8 @@ pub struct ScriptedProvider {
     patience: Option<Duration>,
     /// The price of its model is unknown.
     is_unpriced: bool,
+    /// Its model takes no images.
+    takes_text_only: bool,
 }
 
 #[derive(Debug, Default)]
@@ -97,6 +99,14 @@ impl ScriptedProvider {
     pub fn without_price() -> Self {
         Self {
             is_unpriced: true,
+            ..Self::default()
+        }
+    }
+
+    /// Makes a provider whose model takes no images.
+    pub fn without_images() -> Self {
+        Self {
+            takes_text_only: true,
             ..Self::default()
         }
     }
@@ -266,6 +276,10 @@ impl Model for ScriptedProvider {
 
     fn window_tokens(&self) -> u64 {
         self.window.unwrap_or(1_000_000)
+    }
+
+    fn takes_images(&self) -> bool {
+        !self.takes_text_only
     }
 
     fn cost_nano_usd(&self, _usage: &Amounts) -> Option<u64> {

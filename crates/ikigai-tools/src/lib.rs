@@ -14,6 +14,7 @@ mod directory_stamp;
 mod external;
 mod files;
 mod host_proxy;
+pub mod images;
 pub mod output;
 pub mod paths;
 pub mod permission;

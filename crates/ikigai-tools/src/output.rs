@@ -9,6 +9,7 @@ mod tests;
 use ikigai_core::data::{SandboxRefusal, TouchedFile};
 
 use crate::background::ProcessReport;
+use crate::images::SentImage;
 
 pub use clean::{clean, visible};
 pub use collect::Collector;
@@ -39,6 +40,8 @@ pub struct Output {
     pub stale: Option<Stale>,
     /// Facts about a background process that the call learned.
     pub process: Option<ProcessReport>,
+    /// Images for the model.
+    pub images: Vec<SentImage>,
 }
 
 /// End of a call.
@@ -71,6 +74,7 @@ impl Output {
             refused: Vec::new(),
             stale: None,
             process: None,
+            images: Vec::new(),
         }
     }
 

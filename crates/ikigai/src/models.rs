@@ -97,6 +97,7 @@ fn json_of(spec: &ModelSpec, key: bool) -> Value {
         "dialect": spec.dialect,
         "context_window": spec.context_window,
         "max_output": spec.max_output,
+        "images": spec.images,
         "price_in": spec.price_in,
         "price_out": spec.price_out,
         "price_cache_read": spec.price_cache_read,

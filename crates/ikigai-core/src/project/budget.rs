@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::message::Block;
+use crate::message::{Block, Image};
 use crate::project::{Request, Target, ToolSpec};
 use crate::state::AgentState;
 
@@ -27,6 +27,13 @@ impl Budget {
 
 /// Tokens of a block besides its text: role, id, name and brackets.
 pub(crate) const TOKENS_PER_BLOCK: u64 = 8;
+
+/// Pixels of an image that count as a token.
+const PIXELS_PER_TOKEN: u64 = 750;
+
+/// Least tokens of an image, and most: providers make larger ones smaller.
+const LEAST_IMAGE_TOKENS: u64 = 85;
+const MOST_IMAGE_TOKENS: u64 = 3_300;
 
 /// Estimates the tokens of a text: four ASCII bytes make one, any other character is one.
 pub fn estimate_tokens(text: &str) -> u64 {
@@ -118,12 +125,24 @@ pub fn estimate_request(request: &Request) -> u64 {
     system + tools + blocks.map(block_tokens).sum::<u64>()
 }
 
+/// Estimates the tokens of an image as the providers that count most: by its pixels.
+pub(crate) fn image_tokens(image: &Image) -> u64 {
+    let pixels = u64::from(image.width) * u64::from(image.height);
+    match pixels {
+        0 => MOST_IMAGE_TOKENS,
+        pixels => (pixels / PIXELS_PER_TOKEN).clamp(LEAST_IMAGE_TOKENS, MOST_IMAGE_TOKENS),
+    }
+}
+
 /// Estimates the tokens of a block.
 pub fn block_tokens(block: &Block) -> u64 {
     let texts = match block {
         Block::Text { text } => estimate_tokens(text),
         Block::ToolCall { arguments, .. } => estimate_tokens(arguments),
-        Block::ToolResult { content, .. } => estimate_tokens(content),
+        Block::ToolResult {
+            content, images, ..
+        } => estimate_tokens(content) + images.iter().map(image_tokens).sum::<u64>(),
+        Block::Image(image) => image_tokens(image),
         Block::Thinking { text, payload } => {
             let payload = payload.as_ref().map(|payload| payload.payload.as_str());
             estimate_tokens(text) + estimate_tokens(payload.unwrap_or_default())

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::counts::counted;
 use crate::data::{self, Elide, SummaryData, UserData, UserOrigin};
 use crate::environment_block::without_blocks;
 use crate::ids::{AgentId, RowRef};
@@ -207,6 +208,20 @@ fn note_end(row: &str) -> String {
 pub(super) fn is_elided(output: &str, row: &str) -> bool {
     let end = note_end(row);
     output.lines().any(|line| line.ends_with(&end))
+}
+
+/// Adds a note about images that are left out; it names the row.
+pub(super) fn with_left_out_images(output: &str, images: usize, row: &str) -> String {
+    let gap = if output.is_empty() || output.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    format!(
+        "{output}{gap}[{}{}",
+        counted(images, "image"),
+        note_end(row)
+    )
 }
 
 /// Keeps first and last lines of an output, with a note naming the row.

@@ -6,18 +6,20 @@ use crate::data::{self, Cause, Elide, ForkData, InterruptedData};
 use crate::ids::{AgentId, RowRef};
 use crate::kind::Kind;
 use crate::load::{Loaded, Part};
-use crate::message::{Block, BlockItem, Message, Payload, Role};
+use crate::message::{Block, BlockItem, Image, Message, Payload, Role};
 use crate::project::Target;
 use crate::project::budget::{TOKENS_PER_BLOCK, estimate_tokens};
-use crate::project::context_rows::{elide, row_name};
+use crate::project::call_names::{CallIds, legal_name};
+use crate::project::context_rows::row_name;
+use crate::project::paired_result::PairedResult;
 use crate::state::AgentState;
 use crate::view::{Entry, View};
 
 /// One part of the conversation, at its position.
 #[derive(Clone, Debug)]
 pub(crate) enum ConversationPart {
-    /// A text in the user's role, with its row.
-    User(String, RowRef),
+    /// A message of the user: a text that is not blank, perhaps images, and its row.
+    User(String, Vec<Image>, RowRef),
     /// A text in the user's role that needs no answer: a summary, or a message it keeps.
     Quoted(String, RowRef),
     /// A note in the user's role; never the first part of a request.
@@ -61,8 +63,7 @@ struct PairedCall {
     name: String,
     arguments: String,
     item: Option<Payload>,
-    /// Output of the tool, and true if it failed.
-    result: Option<(String, bool)>,
+    result: Option<PairedResult>,
     /// Row of the result.
     answered_by: Option<RowRef>,
 }
@@ -95,7 +96,7 @@ fn pairs_of(view: &View) -> HashMap<RowRef, RowRef> {
                     pairs.insert(entry.at(), call);
                 }
             }
-            Some(Block::Text { .. } | Block::Thinking { .. }) | None => {}
+            Some(Block::Text { .. } | Block::Thinking { .. } | Block::Image(_)) | None => {}
         }
     }
     pairs
@@ -111,7 +112,7 @@ pub(crate) struct Pairing<'a> {
     /// Calls by the rows of their results.
     pairs: HashMap<RowRef, RowRef>,
     /// Results by the rows of their calls.
-    results: HashMap<RowRef, (RowRef, String, bool)>,
+    results: HashMap<RowRef, (RowRef, PairedResult)>,
     /// Fork rows of children, by the call that made them.
     forks: Vec<(RowRef, AgentId, ForkData)>,
     /// Exchanges with the index of their first entry.
@@ -214,10 +215,15 @@ impl<'a> Pairing<'a> {
                 } else {
                     text_of(&part.message)
                 };
+                let images = if omitted {
+                    Vec::new()
+                } else {
+                    images_of(&part.message)
+                };
                 self.in_response = false;
                 if !text.trim().is_empty() {
                     self.exchanges
-                        .push((index, ConversationPart::User(text, entry.at())));
+                        .push((index, ConversationPart::User(text, images, entry.at())));
                 }
             }
             Role::Assistant => self.add_to_response(index, entry.at(), part, omitted),
@@ -255,19 +261,31 @@ impl<'a> Pairing<'a> {
     fn add_result(&mut self, at: RowRef, part: &Part, omitted: bool) {
         self.in_response = false;
         if let Some(Block::ToolResult {
-            content, is_error, ..
+            content,
+            is_error,
+            images,
+            ..
         }) = part.message.blocks.first()
             && let Some(call) = self.pairs.get(&at)
         {
-            let content = if omitted {
-                OMITTED.to_owned()
+            let result = if omitted {
+                PairedResult {
+                    content: OMITTED.to_owned(),
+                    is_error: *is_error,
+                    images: Vec::new(),
+                }
             } else {
+                let whole = PairedResult {
+                    content: content.clone(),
+                    is_error: *is_error,
+                    images: images.clone(),
+                };
                 let lines = self.elided.get(&at);
                 let name = row_name(at, self.state.agent());
-                let short = lines.and_then(|lines| elide(content, lines, &name));
-                short.unwrap_or_else(|| content.clone())
+                let short = lines.and_then(|lines| whole.elide(lines, &name));
+                short.unwrap_or(whole)
             };
-            self.results.insert(*call, (at, content, *is_error));
+            self.results.insert(*call, (at, result));
         }
     }
 
@@ -279,9 +297,9 @@ impl<'a> Pairing<'a> {
                 for piece in &mut response.pieces {
                     if let ResponsePiece::Call(call) = piece {
                         call.result = Some(match self.results.remove(&call.at) {
-                            Some((at, content, is_error)) => {
+                            Some((at, result)) => {
                                 call.answered_by = Some(at);
-                                (content, is_error)
+                                result
                             }
                             None => self.outcome_of_open(call.at),
                         });
@@ -293,9 +311,13 @@ impl<'a> Pairing<'a> {
     }
 
     /// Returns the text that is sent for a call without a recorded outcome.
-    fn outcome_of_open(&self, call: RowRef) -> (String, bool) {
+    fn outcome_of_open(&self, call: RowRef) -> PairedResult {
         if call.agent == self.state.agent() {
-            return ("No outcome was recorded for this call.".to_owned(), true);
+            return PairedResult {
+                content: "No outcome was recorded for this call.".to_owned(),
+                is_error: true,
+                images: Vec::new(),
+            };
         }
         let made = self.forks.iter().find(|(by, ..)| *by == call);
         let said = made.map_or_else(
@@ -308,7 +330,10 @@ impl<'a> Pairing<'a> {
                 format!("You are {name} ({child}), the child made by this call; your parent is {parent}.")
             },
         );
-        (said, false)
+        PairedResult {
+            content: said,
+            ..PairedResult::default()
+        }
     }
 }
 
@@ -333,6 +358,14 @@ fn text_of(message: &Message) -> String {
     }
 }
 
+fn images_of(message: &Message) -> Vec<Image> {
+    let images = message.blocks.iter().filter_map(|block| match block {
+        Block::Image(image) => Some(image.clone()),
+        _ => None,
+    });
+    images.collect()
+}
+
 impl PairedResponse {
     fn add(&mut self, at: RowRef, message: &Message, sendable: impl Fn(&Payload) -> bool) {
         let item_of = |index: usize| {
@@ -342,7 +375,7 @@ impl PairedResponse {
         let items = message.metadata.iter().map(|item| &item.item);
         let thoughts = message.blocks.iter().filter_map(|block| match block {
             Block::Thinking { payload, .. } => payload.as_ref(),
-            Block::Text { .. } | Block::ToolCall { .. } | Block::ToolResult { .. } => None,
+            _ => None,
         });
         if items.chain(thoughts).any(&sendable) {
             self.opaque_rows.push(at);
@@ -377,7 +410,10 @@ impl PairedResponse {
                     result: None,
                     answered_by: None,
                 })),
-                Block::Thinking { .. } | Block::Text { .. } | Block::ToolResult { .. } => {}
+                Block::Thinking { .. }
+                | Block::Text { .. }
+                | Block::ToolResult { .. }
+                | Block::Image(_) => {}
             }
         }
     }
@@ -403,9 +439,8 @@ impl PairedResponse {
             }
             ResponsePiece::Text { text, .. } => estimate_tokens(text) + TOKENS_PER_BLOCK,
             ResponsePiece::Call(call) => {
-                let result = call.result.as_ref();
-                let result = result.map(|(content, _)| estimate_tokens(content) + TOKENS_PER_BLOCK);
-                estimate_tokens(&call.arguments) + TOKENS_PER_BLOCK + result.unwrap_or(0)
+                let result = call.result.as_ref().map_or(0, PairedResult::tokens);
+                estimate_tokens(&call.arguments) + TOKENS_PER_BLOCK + result
             }
         };
         self.pieces.iter().map(of_piece).sum()
@@ -418,20 +453,17 @@ impl PairedResponse {
     }
 
     /// Returns the results with their rows, in call order.
-    pub(crate) fn results(&self) -> impl Iterator<Item = (RowRef, &str)> {
+    pub(crate) fn results(&self) -> impl Iterator<Item = (RowRef, &PairedResult)> {
         self.pieces.iter().filter_map(|piece| match piece {
-            ResponsePiece::Call(call) => {
-                let (content, _) = call.result.as_ref()?;
-                Some((call.answered_by?, content.as_str()))
-            }
+            ResponsePiece::Call(call) => Some((call.answered_by?, call.result.as_ref()?)),
             ResponsePiece::Thinking { .. } | ResponsePiece::Text { .. } => None,
         })
     }
 
-    /// Returns the results' texts, for cutting them.
-    pub(crate) fn outputs_mut(&mut self) -> impl Iterator<Item = &mut String> {
+    /// Returns the results, for cutting their texts.
+    pub(crate) fn results_mut(&mut self) -> impl Iterator<Item = &mut PairedResult> {
         self.pieces.iter_mut().filter_map(|piece| match piece {
-            ResponsePiece::Call(call) => call.result.as_mut().map(|(content, _)| content),
+            ResponsePiece::Call(call) => call.result.as_mut(),
             ResponsePiece::Thinking { .. } | ResponsePiece::Text { .. } => None,
         })
     }
@@ -503,12 +535,13 @@ impl ResponsePiece {
             Self::Text { text, item } => (Block::Text { text }, item),
             Self::Call(call) => {
                 let id = ids.name(&call.id, call.at);
-                let (content, is_error) = call.result.unwrap_or_default();
+                let result = call.result.unwrap_or_default();
                 results.rows.extend(call.answered_by);
                 results.message.blocks.push(Block::ToolResult {
                     tool_call_id: id.clone(),
-                    content,
-                    is_error,
+                    content: result.content,
+                    is_error: result.is_error,
+                    images: result.images,
                 });
                 let name = legal_name(call.name);
                 (
@@ -521,55 +554,5 @@ impl ResponsePiece {
                 )
             }
         }
-    }
-}
-
-/// Gives every call of a request an id that every provider accepts.
-#[derive(Default)]
-pub(crate) struct CallIds {
-    used: HashSet<String>,
-}
-
-const LONGEST_NAME: usize = 64;
-
-fn is_legal(name: &str) -> bool {
-    let fits = (1..=LONGEST_NAME).contains(&name.len());
-    fits && name
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
-}
-
-impl CallIds {
-    /// Returns the stored id if it can be sent, else one from the reference.
-    fn name(&mut self, stored: &str, at: RowRef) -> String {
-        let mut id = stored.to_owned();
-        let mut attempt = 0_u32;
-        while !is_legal(&id) || self.used.contains(&id) {
-            id = match attempt {
-                0 => format!("{}_{}", at.agent, at.seq),
-                again => format!("{}_{}_{again}", at.agent, at.seq),
-            };
-            attempt += 1;
-        }
-        self.used.insert(id.clone());
-        id
-    }
-}
-
-/// Makes a tool name that every provider accepts: a model may have invented the tool.
-fn legal_name(name: String) -> String {
-    if is_legal(&name) {
-        return name;
-    }
-    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    let spelled: String = name
-        .chars()
-        .take(LONGEST_NAME)
-        .map(|c| if legal(c) { c } else { '_' })
-        .collect();
-    if spelled.is_empty() {
-        "unknown".to_owned()
-    } else {
-        spelled
     }
 }

@@ -7,7 +7,8 @@ use crate::ids::RowRef;
 use crate::message::Message;
 use crate::project::Target;
 use crate::project::budget::{Budget, TOKENS_PER_BLOCK, estimate_tokens, fixed_tokens};
-use crate::project::context_rows::{ContextRows, elide, own_message, row_name};
+use crate::project::context_rows::{ContextRows, own_message, row_name};
+use crate::project::paired_result::PairedResult;
 use crate::project::window::{Window, context_rows};
 use crate::state::AgentState;
 use crate::view::{Entry, View, turn_starts};
@@ -186,10 +187,11 @@ const LINES: Elide = Elide {
 impl Outputs {
     fn of(state: &AgentState, view: &View, target: &Target) -> Self {
         let window = Window::of(state, view, target);
-        let measure = |(row, content): (RowRef, &str)| {
+        let measure = |(row, result): (RowRef, &PairedResult)| {
             let name = row_name(row, state.agent());
-            let tokens = estimate_tokens(content);
-            let short = elide(content, &LINES, &name).map(|text| estimate_tokens(&text));
+            let tokens = result.tokens() - TOKENS_PER_BLOCK;
+            let short = result.elide(&LINES, &name);
+            let short = short.map(|short| short.tokens() - TOKENS_PER_BLOCK);
             let gain = short.map_or(0, |short| tokens.saturating_sub(short));
             WindowOutput { row, gain, tokens }
         };

@@ -6,11 +6,15 @@ use crate::cut::cut_middle;
 use crate::data::{self, ErrorData, SummaryData};
 use crate::ids::{AgentId, RowRef};
 use crate::kind::Kind;
-use crate::message::{Message, Role};
+use crate::message::{Block, Message, Role};
 use crate::project::Target;
-use crate::project::budget::{Budget, TOKENS_PER_BLOCK, estimate_tokens, fixed_tokens};
+use crate::project::budget::{
+    Budget, TOKENS_PER_BLOCK, estimate_tokens, fixed_tokens, image_tokens,
+};
+use crate::project::call_names::CallIds;
 use crate::project::context_rows::{ContextRows, is_elided, replacement, row_name};
-use crate::project::pairing::{CallIds, ConversationPart, PairedResponse, Pairing, Sent};
+use crate::project::paired_result::PairedResult;
+use crate::project::pairing::{ConversationPart, PairedResponse, Pairing, Sent};
 use crate::project::window_sizes::{FillingParts, TurnSize};
 use crate::state::AgentState;
 use crate::view::{Entry, View, turn_starts};
@@ -200,10 +204,10 @@ impl Window {
                 }
                 ConversationPart::Response(response) if response.speaks() => {
                     let mut rest = tokens;
-                    for (row, content) in response.results() {
-                        let tokens = estimate_tokens(content) + TOKENS_PER_BLOCK;
+                    for (row, result) in response.results() {
+                        let tokens = result.tokens();
                         rest = rest.saturating_sub(tokens);
-                        if is_elided(content, &row_name(row, own)) {
+                        if is_elided(&result.content, &row_name(row, own)) {
                             parts.elided_outputs.add(tokens);
                         } else {
                             parts.whole_outputs.add(tokens);
@@ -263,20 +267,32 @@ impl Window {
         if self.tokens() <= room {
             return;
         }
-        let whole: Vec<_> = self.outputs_mut().map(|output| output.clone()).collect();
+        let whole: Vec<_> = self
+            .results_mut()
+            .map(|result| result.content.clone())
+            .collect();
         let mut limit = whole.iter().map(String::len).max().unwrap_or(0);
         while self.tokens() > room && limit > SHORTEST_OUTPUT_BYTES {
             limit = (limit / 2).max(SHORTEST_OUTPUT_BYTES);
-            for (output, whole) in self.outputs_mut().zip(&whole) {
-                *output = cut_middle(whole, limit);
+            for (result, whole) in self.results_mut().zip(&whole) {
+                result.content = cut_middle(whole, limit);
             }
-            for turn in &mut self.turns {
-                turn.tokens = turn.exchanges.iter().map(tokens_of).sum();
-            }
+            self.measure();
+        }
+        if self.tokens() > room {
+            self.results_mut().for_each(PairedResult::leave_images_out);
+            self.measure();
         }
     }
 
-    fn outputs_mut(&mut self) -> impl Iterator<Item = &mut String> {
+    /// Estimates the tokens of each turn again.
+    fn measure(&mut self) {
+        for turn in &mut self.turns {
+            turn.tokens = turn.exchanges.iter().map(tokens_of).sum();
+        }
+    }
+
+    fn results_mut(&mut self) -> impl Iterator<Item = &mut PairedResult> {
         let exchanges = self.turns.iter_mut().flat_map(|turn| &mut turn.exchanges);
         let responses = exchanges.filter_map(|exchange| match exchange {
             ConversationPart::Response(response) => Some(response),
@@ -284,7 +300,7 @@ impl Window {
             | ConversationPart::Quoted(..)
             | ConversationPart::Note(_) => None,
         });
-        responses.flat_map(PairedResponse::outputs_mut)
+        responses.flat_map(PairedResponse::results_mut)
     }
 
     /// Returns the messages of a fitted window.
@@ -294,11 +310,15 @@ impl Window {
         let exchanges = self.turns.into_iter().flat_map(|turn| turn.exchanges);
         for exchange in exchanges {
             match exchange {
-                ConversationPart::User(text, row) => sent.push(Sent {
-                    message: Message::text(Role::User, text),
-                    rows: vec![row],
-                    quoted: false,
-                }),
+                ConversationPart::User(text, images, row) => {
+                    let mut message = Message::text(Role::User, text);
+                    message.blocks.extend(images.into_iter().map(Block::Image));
+                    sent.push(Sent {
+                        message,
+                        rows: vec![row],
+                        quoted: false,
+                    });
+                }
                 ConversationPart::Quoted(text, row) => sent.push(Sent {
                     message: Message::text(Role::User, text),
                     rows: vec![row],
@@ -318,9 +338,15 @@ impl Window {
 
 fn tokens_of(exchange: &ConversationPart) -> u64 {
     match exchange {
-        ConversationPart::User(text, _)
-        | ConversationPart::Quoted(text, _)
-        | ConversationPart::Note(text) => estimate_tokens(text) + TOKENS_PER_BLOCK,
+        ConversationPart::User(text, images, _) => {
+            let images = images
+                .iter()
+                .map(|image| image_tokens(image) + TOKENS_PER_BLOCK);
+            estimate_tokens(text) + TOKENS_PER_BLOCK + images.sum::<u64>()
+        }
+        ConversationPart::Quoted(text, _) | ConversationPart::Note(text) => {
+            estimate_tokens(text) + TOKENS_PER_BLOCK
+        }
         ConversationPart::Response(response) => response.tokens(),
     }
 }

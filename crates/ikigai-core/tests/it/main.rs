@@ -8,6 +8,7 @@
 mod failures;
 mod forks;
 mod fuzz;
+mod images;
 mod kinds;
 mod loading;
 mod messages;

@@ -2,7 +2,7 @@
 
 use ikigai_core::data::{AssistantData, Opaque, StoredThinking, Tagged, ToolCallData};
 use ikigai_core::load::Loaded;
-use ikigai_core::message::{BlockItem, Conversation, Payload};
+use ikigai_core::message::{BlockItem, Conversation, Image, Payload};
 use ikigai_core::{Block, Event, Message, Role, Target};
 use ikigai_store::Agent;
 use ikigai_testkit::{TestLog, check_request, target};
@@ -97,10 +97,20 @@ fn block_kinds_and_fields() {
             tool_call_id,
             content,
             is_error,
-        } => json!({
-            "type": "tool_result", "tool_call_id": tool_call_id, "content": content,
-            "is_error": is_error
-        }),
+            images,
+        } => {
+            let mut fields = json!({
+                "type": "tool_result", "tool_call_id": tool_call_id, "content": content,
+                "is_error": is_error
+            });
+            if !images.is_empty() {
+                fields["images"] = json!(images);
+            }
+            fields
+        }
+        Block::Image(image) => {
+            json!({"type": "image", "hash": image.hash, "media_type": image.media_type})
+        }
         Block::Thinking {
             text,
             payload: None,
@@ -112,6 +122,13 @@ fn block_kinds_and_fields() {
     };
     let mut blocks = rich().blocks;
     blocks.extend(Message::tool_result("c1", "out", true).blocks);
+    blocks.push(Block::Image(Image {
+        hash: "ab".to_owned(),
+        media_type: "image/png".to_owned(),
+        width: 1,
+        height: 2,
+        bytes: 3,
+    }));
     blocks.push(thinking("", None));
     for block in blocks {
         assert_eq!(json!(block), fields(&block));
@@ -159,6 +176,7 @@ fn constructor_roles_and_fields() {
             tool_call_id: "c1".to_owned(),
             content: "out".to_owned(),
             is_error,
+            images: Vec::new(),
         };
         let made = Message::tool_result("c1", "out", is_error);
         assert_eq!(made, of(Role::Tool, result));
@@ -341,6 +359,7 @@ fn sent(log: &TestLog, agent: ikigai_core::AgentId, target: &Target) -> Vec<Stri
                 Block::Text { text } => text.clone(),
                 Block::ToolCall { id, .. } => format!("call {id}"),
                 Block::ToolResult { content, .. } => format!("result {content}"),
+                Block::Image(image) => image.hash.clone(),
             };
             if hung(index) { words + "+" } else { words }
         })

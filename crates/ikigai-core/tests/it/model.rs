@@ -487,7 +487,7 @@ fn regression_clear_system_killed_user() {
             let expected = Request {
                 system: Some("be kind".to_owned()),
                 messages: vec![said(Role::User, "hi")],
-                tools: Vec::new(),
+                ..Request::default()
             };
             assert_eq!(sent(&log, agent), expected);
         }

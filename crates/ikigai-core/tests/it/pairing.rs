@@ -34,6 +34,7 @@ fn results(request: &Request) -> Vec<(&str, &str, bool)> {
                 tool_call_id,
                 content,
                 is_error,
+                ..
             } => Some((tool_call_id.as_str(), content.as_str(), *is_error)),
             _ => None,
         })

@@ -12,6 +12,7 @@ pub(crate) fn said(agent: &Agent) -> Vec<String> {
         Block::Text { text } | Block::Thinking { text, .. } => text.clone(),
         Block::ToolCall { arguments, .. } => arguments.clone(),
         Block::ToolResult { content, .. } => content.clone(),
+        Block::Image(image) => image.hash.clone(),
     });
     texts.collect()
 }

@@ -173,6 +173,7 @@ fn outline(request: &Request) -> Vec<String> {
         Block::Thinking { text, .. } => format!("({text})"),
         Block::ToolCall { id, .. } => id.clone(),
         Block::ToolResult { content, .. } => content.replace(LEFT_OUT, "-"),
+        Block::Image(image) => image.hash.clone(),
     });
     words.collect()
 }

@@ -3,9 +3,9 @@
 use ikigai_core::data::{
     AgentKilledData, Amounts, AnsweredBy, AssistantData, BlobRef, Category, Cause, CommandData,
     ErrorData, ForkContext, ForkData, ForkRole, InterruptedData, KilledBy, Merge, Opaque,
-    RefusalKind, RewindData, SandboxRefusal, Shell, StoredThinking, SummaryData, SystemData,
-    SystemOrigin, Tagged, ToolCallData, ToolResultData, TouchedFile, UsageData, UserData,
-    UserOrigin, Verdict, Via,
+    RefusalKind, RewindData, SandboxRefusal, Shell, StoredImage, StoredThinking, SummaryData,
+    SystemData, SystemOrigin, Tagged, ToolCallData, ToolResultData, TouchedFile, UsageData,
+    UserData, UserOrigin, Verdict, Via,
 };
 use ikigai_core::settings::{Approve, ModelChoice, Pin, Rule, Spend};
 use ikigai_core::words::Severity;
@@ -136,6 +136,14 @@ pub(crate) fn with(mut object: Value, more: &Value) -> Value {
     object
 }
 
+fn image() -> StoredImage {
+    serde_json::from_value(image_json()).unwrap()
+}
+
+fn image_json() -> Value {
+    json!({"hash": "22", "type": "image/png", "bytes": 9, "width": 3, "height": 2})
+}
+
 fn said() -> Vec<Shape> {
     let full_user = UserData {
         origin: Some(UserOrigin::Mail),
@@ -152,12 +160,13 @@ fn said() -> Vec<Shape> {
         }),
         environment: Some([("date".to_owned(), "1970-01-01".to_owned())].into()),
         process: Some(7),
+        images: Some(vec![image()]),
     };
     let full_user_json = json!({
         "origin": "mail", "typed": "seen", "from": B,
         "shell": {"command": "ls", "exit": -1},
         "merge": {"agent": B, "from": 2, "to": 9},
-        "environment": {"date": "1970-01-01"}, "process": 7
+        "environment": {"date": "1970-01-01"}, "process": 7, "images": [image_json()]
     });
     let full_assistant = AssistantData {
         response: Some(3),
@@ -248,12 +257,14 @@ fn tools() -> Vec<Shape> {
             kind: Some(RefusalKind::Host),
             name: some("a.com:443"),
         }]),
+        images: Some(vec![image()]),
     };
     let result_json = json!({
         "tool_call_id": "c", "name": "ls", "output": "out", "success": true,
         "call": {"agent": A, "seq": 2}, "blob": {"hash": "00ff", "bytes": 1_u64 << 40},
         "verdict": "ran", "files": [{"path": "f", "hash": "11", "wrote": false, "added": 12, "removed": 3}],
-        "process": 1, "refused": [{"kind": "host", "name": "a.com:443"}]
+        "process": 1, "refused": [{"kind": "host", "name": "a.com:443"}],
+        "images": [image_json()]
     });
     vec![
         (

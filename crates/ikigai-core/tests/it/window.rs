@@ -27,6 +27,7 @@ fn texts_of(request: &Request) -> Vec<String> {
         Block::Text { text } | Block::Thinking { text, .. } => text.clone(),
         Block::ToolCall { id, .. } => format!("call {id}"),
         Block::ToolResult { content, .. } => content.clone(),
+        Block::Image(image) => image.hash.clone(),
     });
     words.collect()
 }

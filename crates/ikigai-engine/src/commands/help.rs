@@ -38,7 +38,10 @@ const LINES: &[(&str, &str)] = &[
         "run in your shell; the model sees it with your next message",
     ),
     ("!!command", "run in your shell; the model does not see it"),
-    ("@path[:a-b]", "attach a file, or lines of it, to a message"),
+    (
+        "@path[:a-b]",
+        "attach a file, lines of it, or an image, to a message",
+    ),
     (" /text, //text", "send a message that begins with a slash"),
 ];
 

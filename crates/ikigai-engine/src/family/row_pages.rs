@@ -8,6 +8,7 @@ use ikigai_tools::output::OutputLimit;
 
 use super::{Family, FamilyOutcome, FamilyResult, done};
 use crate::EngineError;
+use crate::blobs::images_in;
 use crate::calls::{Came, OpenCall};
 use crate::frontend::FrontEnd;
 use crate::ledger::CommitPlan;
@@ -68,14 +69,14 @@ impl Family<'_> {
         let Some(shown) = page.checked_sub(1).and_then(|index| pages.get(index)) else {
             return Ok(Err(format!("{name} has {} pages", pages.len())));
         };
-        let next = if page < pages.len() {
-            format!("; continue with page {}", page + 1)
+        let heading = heading(name, row.kind.name(), page, pages.len());
+        let images = if page == 1 {
+            images_in(&row)
         } else {
-            String::new()
+            Vec::new()
         };
-        let kind = row.kind.name();
-        let heading = format!("{name} ({kind}), page {page} of {}{next}", pages.len());
         Ok(Ok(Came {
+            images,
             shown: Some(heading.clone()),
             ..done(format!("{heading}\n{shown}"))
         }))
@@ -109,6 +110,16 @@ impl Family<'_> {
         };
         Ok(Some(RowRef::new(agent, seq)))
     }
+}
+
+/// Returns the line above a page.
+fn heading(name: &str, kind: &str, page: usize, pages: usize) -> String {
+    let next = if page < pages {
+        format!("; continue with page {}", page + 1)
+    } else {
+        String::new()
+    };
+    format!("{name} ({kind}), page {page} of {pages}{next}")
 }
 
 /// Splits a text into pages of at most `most` bytes, at line ends if possible.

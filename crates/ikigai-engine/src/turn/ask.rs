@@ -5,7 +5,7 @@ use std::time::Duration;
 use ikigai_core::data::{Category, ErrorData};
 use ikigai_core::path::Note;
 use ikigai_core::project::{Scale, estimate_request, project, rows_behind};
-use ikigai_core::{Event, Kind, Row, RowRef};
+use ikigai_core::{Event, Kind, Request, Row, RowRef};
 use ikigai_providers::{
     AnswerBlock, Delta, FailureKind, Model, ProviderError, Response, ResponseStream, StopReason,
 };
@@ -20,6 +20,7 @@ use super::queue::{Boundary, Senders, withdrawn};
 use super::turn_loop::TurnLoop;
 use super::{TurnStep, failed_report};
 use crate::EngineError;
+use crate::blobs::load_images;
 use crate::budget::caps;
 use crate::calls::OpenCall;
 use crate::environment::CrashPoint;
@@ -53,6 +54,25 @@ enum Admission<'h> {
 const BUDGET_PAUSE: Duration = Duration::from_secs(1);
 
 impl TurnLoop<'_> {
+    /// Adds the bytes of images. Informs the user if the model takes none.
+    async fn add_images(
+        &self,
+        request: &mut Request,
+        front: &mut FrontEnd<'_>,
+    ) -> Result<(), EngineError> {
+        let model = &*self.turn.model;
+        read_held!(
+            front,
+            load_images(self.worker.engine().reader(), model, request)
+        );
+        let newest = request.messages.last();
+        if !model.takes_images() && newest.is_some_and(|newest| newest.images().next().is_some()) {
+            let text = format!("{} takes no images: it gets a note instead", model.name());
+            front.emit(UiEvent::Notice(text));
+        }
+        Ok(())
+    }
+
     /// Sends one request to the model and stores the answer.
     pub(super) async fn ask(&mut self, front: &mut FrontEnd<'_>) -> Result<TurnStep, EngineError> {
         if std::mem::take(&mut self.turn.chain_is_over) {
@@ -75,6 +95,7 @@ impl TurnLoop<'_> {
                 return self.worker.give_up(vec![limit], text, front).await;
             }
         };
+        self.add_images(&mut request, front).await?;
         if self.turn.requests > 1 && self.turn.requests == self.worker.engine().limits().requests {
             // Without tools the model has to answer: better than a turn that ends with nothing.
             request.tools.clear();

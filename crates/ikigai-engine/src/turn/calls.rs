@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ikigai_core::data::{BlobRef, Category, Cause, Verdict};
+use ikigai_core::data::{Category, Cause, Verdict};
 use ikigai_core::spelling::spell_out;
 use ikigai_core::{EffectClass, Event};
 use ikigai_store::{Effect, RunEffect, RunId};
@@ -23,6 +23,7 @@ use super::background_calls::{ProcessCalls, background_of};
 use super::queue::{Boundary, Senders, withdrawn};
 use super::tool_run::{BROKE_DOWN, GRACE, carry_out};
 use super::{Turn, TurnStep, failed_report};
+use crate::blobs::{store_images, store_output};
 use crate::calls::{Came, OpenCall, close};
 use crate::environment::{CrashPoint, cookie_of};
 use crate::family::Wait;
@@ -381,13 +382,9 @@ impl ToolRound<'_> {
             &*blank,
             self.worker.context_keeper().result_limit(open),
         );
-        let blob = match &presented.blob {
-            Some(bytes) => Some(BlobRef {
-                hash: Some(self.worker.ledger().put_blob(bytes, front).await?),
-                bytes: Some(bytes.len() as u64),
-            }),
-            None => None,
-        };
+        let ledger = self.worker.ledger();
+        let blob = store_output(ledger, presented.blob.as_deref(), front).await?;
+        let images = store_images(ledger, &output.images, front).await?;
         let verdict = match output.ending {
             CallEnding::Ran => Verdict::Ran,
             CallEnding::Stopped => Verdict::Interrupted,
@@ -400,6 +397,7 @@ impl ToolRound<'_> {
             files: output.files,
             process: learned.number,
             refused: output.refused,
+            images,
         };
         let ended = self.worker.engine().environment().now();
         let end = run.map(|run| Effect::Run(RunEffect::End { run, ended }));

@@ -22,6 +22,7 @@ use tokio::time::timeout;
 use super::Turn;
 use super::ask::{add_price, release, silent};
 use super::environment;
+use crate::blobs::load_images;
 use crate::budget::caps;
 use crate::environment::CrashPoint;
 use crate::figures::tokens;
@@ -156,7 +157,10 @@ impl ContextKeeper<'_> {
         range: SummaryRange,
         instructions: Option<&str>,
     ) -> Result<Summary, EngineError> {
-        let asking = self.summary_requests(turn, &range, instructions);
+        let mut asking = self.summary_requests(turn, &range, instructions);
+        if let Asking::Conversation(request) = &mut asking {
+            load_images(self.worker.engine().reader(), &*turn.model, request).await?;
+        }
         let estimate = self.estimate_summary(turn, &asking);
         let ledger = self.worker.ledger_mut();
         let caps = caps(&ledger.engine, &ledger.agent).await?;

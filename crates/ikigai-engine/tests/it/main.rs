@@ -15,6 +15,7 @@ mod estimates;
 mod fakes;
 mod files;
 mod grants;
+mod images;
 mod interrupts;
 mod limits;
 mod matrix;

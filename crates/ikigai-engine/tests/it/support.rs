@@ -85,6 +85,11 @@ impl World {
         Self::on(log, provider, 1)
     }
 
+    pub(crate) fn without_images() -> Self {
+        let log = ChosenStore::new(IdSource::new(1).process());
+        Self::on(log, ScriptedProvider::without_images(), 1)
+    }
+
     pub(crate) fn without_price() -> Self {
         let log = ChosenStore::new(IdSource::new(1).process());
         Self::on(log, ScriptedProvider::without_price(), 1)

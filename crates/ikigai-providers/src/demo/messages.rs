@@ -24,6 +24,6 @@ pub(super) fn without_notes(said: &str) -> &str {
 pub(super) fn texts(message: &Message) -> impl Iterator<Item = &str> {
     message.blocks.iter().filter_map(|block| match block {
         Block::Text { text } => Some(behind_blocks(text)),
-        Block::ToolCall { .. } | Block::ToolResult { .. } | Block::Thinking { .. } => None,
+        _ => None,
     })
 }

@@ -16,9 +16,9 @@ fn request(messages: Vec<Message>, tools: &[&str]) -> Request {
         facts: ToolFacts::default(),
     };
     Request {
-        system: None,
         messages,
         tools: tools.iter().map(tool).collect(),
+        ..Request::default()
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod chat;
 pub mod gemini;
+mod images;
 pub mod messages;
 mod openai;
 pub(crate) mod overflow;

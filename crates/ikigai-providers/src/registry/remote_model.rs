@@ -109,6 +109,10 @@ impl Model for RemoteModel {
         self.limits.output.or(known).or(Some(self.limits.reserve))
     }
 
+    fn takes_images(&self) -> bool {
+        self.spec.as_ref().is_some_and(|spec| spec.images)
+    }
+
     fn cost_nano_usd(&self, usage: &Amounts) -> Option<u64> {
         self.spec.as_ref()?.cost_nano_usd(usage)
     }

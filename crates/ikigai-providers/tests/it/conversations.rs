@@ -106,6 +106,7 @@ fn request(system: Option<&str>, messages: Vec<Message>, tools: Vec<ToolSpec>) -
         system: system.map(str::to_owned),
         messages,
         tools,
+        ..Request::default()
     }
 }
 

@@ -41,9 +41,8 @@ fn ask(registry: &Registry) -> Box<dyn ResponseStream> {
         level: None,
     };
     let request = Request {
-        system: None,
         messages: vec![Message::text(Role::User, "hello")],
-        tools: Vec::new(),
+        ..Request::default()
     };
     registry.resolve(&choice).unwrap().answer(request, "agent")
 }

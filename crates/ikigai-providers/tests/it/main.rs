@@ -11,6 +11,7 @@ mod chat;
 mod conversations;
 mod fuzz_openai;
 mod gemini;
+mod images;
 mod key_commands;
 mod matrix;
 mod messages;

@@ -196,6 +196,7 @@ pub(crate) fn request(messages: Vec<Message>) -> Request {
         system: Some("You are a coding agent.".to_owned()),
         messages,
         tools: vec![read, time],
+        ..Request::default()
     }
 }
 
@@ -231,6 +232,7 @@ pub(crate) fn results(results: &[(&str, &str, bool)]) -> Message {
             tool_call_id: (*id).to_owned(),
             content: (*content).to_owned(),
             is_error: *is_error,
+            images: Vec::new(),
         });
     Message {
         role: Role::Tool,

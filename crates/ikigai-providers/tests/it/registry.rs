@@ -385,7 +385,7 @@ fn a_refusal_names_a_message_of_the_request_and_not_of_the_wire() {
                 Message::text(Role::Assistant, "hi"),
                 Message::text(Role::User, "go on"),
             ],
-            tools: Vec::new(),
+            ..Request::default()
         };
 
         let mut answer = model.answer(request, "conversation");
@@ -445,12 +445,11 @@ fn asked(config: ProviderConfig) -> String {
     let registry = registry(&[]).with_configuration(configured, Vec::new());
     let model = registry.resolve(&choice("mine", "small", None)).unwrap();
     let request = Request {
-        system: None,
         messages: vec![
             Message::text(Role::User, "one"),
             Message::text(Role::User, "two"),
         ],
-        tools: Vec::new(),
+        ..Request::default()
     };
     crate::transport::run(async {
         let mut answer = model.answer(request, "agent");
@@ -498,9 +497,8 @@ fn a_slow_provider_is_given_its_time() {
     let registry = registry(&[]).with_configuration(configured, Vec::new());
     let model = registry.resolve(&choice("slow", "m", None)).unwrap();
     let request = Request {
-        system: None,
         messages: vec![Message::text(Role::User, "hello")],
-        tools: Vec::new(),
+        ..Request::default()
     };
 
     let answer = model.answer(request, "agent");

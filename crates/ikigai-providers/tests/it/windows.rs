@@ -270,9 +270,8 @@ async fn no_key_follows_a_redirect() {
 
 fn spelled(registry: &Registry, choice: &ModelChoice, dialect: &str) -> Value {
     let request = Request {
-        system: None,
         messages: vec![Message::text(Role::User, "hello")],
-        tools: Vec::new(),
+        ..Request::default()
     };
     registry.preview(choice, &request, "c", dialects::by_name(dialect).unwrap())
 }

@@ -2,7 +2,7 @@
 
 use ikigai_core::data::{
     AgentKilledData, Amounts, Category, CommandData, Elide, ErrorData, KilledBy, Merge, Shell,
-    SummaryData, UsageData, UserData, UserOrigin,
+    StoredImage, SummaryData, UsageData, UserData, UserOrigin,
 };
 use ikigai_core::{AgentId, Event, RowRef, Seq};
 use serde_json::{Map, Value};
@@ -16,7 +16,10 @@ pub(super) fn user(text: String, how: Saying, agent: AgentId) -> Event {
     };
     match how {
         Saying::Typed => {}
-        Saying::Expanded => data.typed = Some("@file".to_owned()),
+        Saying::Expanded => {
+            data.typed = Some("@file".to_owned());
+            data.images = Some(images());
+        }
         Saying::Mail => {
             data.origin = Some(UserOrigin::Mail);
             data.from = Some(agent);
@@ -36,6 +39,22 @@ pub(super) fn user(text: String, how: Saying, agent: AgentId) -> Event {
         }
     }
     Event::User { text, data }
+}
+
+/// Returns an image, and one that has no hash.
+pub(super) fn images() -> Vec<StoredImage> {
+    let image = StoredImage {
+        hash: Some("ab".repeat(32)),
+        r#type: Some("image/png".to_owned()),
+        bytes: Some(1_000),
+        width: Some(800),
+        height: Some(600),
+    };
+    let without_hash = StoredImage {
+        hash: None,
+        ..image.clone()
+    };
+    vec![image, without_hash]
 }
 
 pub(super) fn error(text: String, omit: Option<Vec<RowRef>>) -> Event {

@@ -119,6 +119,7 @@ impl History {
                 .as_ref()
                 .map(|(call, _)| *call)
                 .filter(|_| answer.by_row),
+            images: answer.by_row.then(events::images),
             ..ToolResultData::default()
         };
         self.append(agent, vec![Event::ToolResult { shown: None, data }]);

@@ -312,7 +312,12 @@ fn with(before: Option<RequestPart>, part: &Part, left_out: bool) -> RequestPart
 }
 
 fn speaks(part: &Part) -> bool {
-    matches!(part.message.blocks.last(), Some(Block::Text { text }) if !text.trim().is_empty())
+    let spoken = part
+        .message
+        .blocks
+        .iter()
+        .rfind(|block| !matches!(block, Block::Image(_)));
+    matches!(spoken, Some(Block::Text { text }) if !text.trim().is_empty())
 }
 
 /// Returns the rows that an error names, if it names any.

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
+use super::images::check_data_url;
 use super::tools::{check_name, check_schema, object_text, text};
 use super::{blank, fields, list};
 
@@ -101,7 +102,7 @@ fn check_messages(messages: &[Value]) -> Result<(), String> {
                 "`tool_calls` must be followed by tool messages; {open:?} are not"
             )),
             "system" if index == 0 => check_content(message),
-            "user" => check_content(message),
+            "user" => check_user(message),
             "assistant" => check_assistant(message, &mut open, &mut ids),
             other => Err(format!("`{other}` is no role here")),
         };
@@ -121,6 +122,21 @@ fn check_messages(messages: &[Value]) -> Result<(), String> {
 fn check_content(message: &Value) -> Result<(), String> {
     if blank(text(message, "content")?) {
         return Err("its content is blank".to_owned());
+    }
+    Ok(())
+}
+
+/// Checks a message of the user: a text, or a list of texts and images.
+fn check_user(message: &Value) -> Result<(), String> {
+    if !message["content"].is_array() {
+        return check_content(message);
+    }
+    for part in list(message, "content")? {
+        match text(part, "type")? {
+            "text" if !blank(text(part, "text")?) => {}
+            "image_url" => check_data_url(text(&part["image_url"], "url")?)?,
+            other => return Err(format!("a part is a blank text or a `{other}`")),
+        }
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
+use super::images::check_image;
 use super::{blank, fields, is_name, list, object, text};
 
 /// Checks the body of a request by the rules of every model; the error names the violation.
@@ -143,6 +144,10 @@ fn check_contents(contents: &[Value]) -> Result<(), String> {
 fn check_user(parts: &[Value], open: &[UnansweredCall<'_>]) -> Result<(), String> {
     let mut answered = Vec::new();
     for part in parts {
+        if part.get("inlineData").is_some() {
+            check_inline_data(part)?;
+            continue;
+        }
         if part.get("functionResponse").is_none() {
             fields(part, &["text"])?;
             if text(part, "text")?.is_empty() || !open.is_empty() {
@@ -152,7 +157,12 @@ fn check_user(parts: &[Value], open: &[UnansweredCall<'_>]) -> Result<(), String
         }
         fields(part, &["functionResponse"])?;
         let response = object(part, "functionResponse")?;
-        fields(response, &["id", "name", "response"])?;
+        fields(response, &["id", "name", "response", "parts"])?;
+        if response.get("parts").is_some() {
+            list(response, "parts")?
+                .iter()
+                .try_for_each(check_inline_data)?;
+        }
         let said = object(response, "response")?;
         fields(said, &["output", "error"])?;
         let id = response.get("id").map(|_| text(response, "id"));
@@ -162,6 +172,13 @@ fn check_user(parts: &[Value], open: &[UnansweredCall<'_>]) -> Result<(), String
         return Err(format!("responses {answered:?} to calls {open:?}"));
     }
     Ok(())
+}
+
+fn check_inline_data(part: &Value) -> Result<(), String> {
+    fields(part, &["inlineData"])?;
+    let data = object(part, "inlineData")?;
+    fields(data, &["mimeType", "data"])?;
+    check_image(text(data, "mimeType")?, text(data, "data")?)
 }
 
 fn check_model<'a>(

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
+use super::images::check_image;
 use super::{blank, fields, is_name, list, object, text};
 
 /// Largest number of cache marks in a request.
@@ -197,6 +198,10 @@ fn check_message<'a>(
                 check_text(block)?;
                 has_text = true;
             }
+            "image" => {
+                check_image_block(block)?;
+                has_text = true;
+            }
             "tool_result" if has_text => return Err("a result after a text".to_owned()),
             "tool_result" => answered.push(check_result(block)?),
             other => return Err(format!("the user says `{other}`")),
@@ -255,6 +260,16 @@ fn check_text(block: &Value) -> Result<(), String> {
     Ok(())
 }
 
+fn check_image_block(block: &Value) -> Result<(), String> {
+    fields(block, &["type", "source", "cache_control"])?;
+    let source = object(block, "source")?;
+    fields(source, &["type", "media_type", "data"])?;
+    if text(source, "type")? != "base64" {
+        return Err("the source of an image is not base64".to_owned());
+    }
+    check_image(text(source, "media_type")?, text(source, "data")?)
+}
+
 fn check_result(block: &Value) -> Result<&str, String> {
     let known = [
         "type",
@@ -264,7 +279,15 @@ fn check_result(block: &Value) -> Result<&str, String> {
         "cache_control",
     ];
     fields(block, &known)?;
-    if blank(text(block, "content")?) {
+    if block["content"].is_array() {
+        for part in list(block, "content")? {
+            match text(part, "type")? {
+                "text" => check_text(part)?,
+                "image" => check_image_block(part)?,
+                other => return Err(format!("a result has a `{other}`")),
+            }
+        }
+    } else if blank(text(block, "content")?) {
         return Err("a result is blank".to_owned());
     }
     if !block.get("is_error").is_none_or(Value::is_boolean) {

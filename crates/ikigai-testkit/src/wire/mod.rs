@@ -2,6 +2,7 @@
 
 pub mod chat;
 pub mod gemini;
+mod images;
 pub mod messages;
 pub mod prompt;
 mod request_sequence;

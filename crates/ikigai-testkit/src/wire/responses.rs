@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
+use super::images::check_data_url;
 use super::tools::{check_name, check_schema, object_text, text};
 use super::{blank, fields, list};
 
@@ -127,7 +128,13 @@ impl<'a> InputState<'a> {
             "function_call" => self.check_call(item),
             "function_call_output" => {
                 let call = text(item, "call_id")?;
-                text(item, "output")?;
+                if item["output"].is_array() {
+                    for part in list(item, "output")? {
+                        check_part(part, "input_text")?;
+                    }
+                } else {
+                    text(item, "output")?;
+                }
                 if self.open.remove(call) {
                     Ok(())
                 } else {
@@ -148,12 +155,7 @@ impl<'a> InputState<'a> {
             return Err("a call has no output when the user speaks".to_owned());
         }
         for part in list(item, "content")? {
-            if part["type"] != sort {
-                return Err(format!("its content is not `{sort}`"));
-            }
-            if blank(text(part, "text")?) {
-                return Err("its text is blank".to_owned());
-            }
+            check_part(part, sort)?;
         }
         let phase = &item["phase"];
         if !phase.is_null() && (sort == "input_text" || phase.as_str().is_none()) {
@@ -174,6 +176,20 @@ impl<'a> InputState<'a> {
             Err(format!("call_id {call} occurs again"))
         }
     }
+}
+
+/// Checks a part of a content: a text of this type, or an image of the user or a tool.
+fn check_part(part: &Value, text_type: &str) -> Result<(), String> {
+    if part["type"] == "input_image" && text_type == "input_text" {
+        return check_data_url(text(part, "image_url")?);
+    }
+    if part["type"] != text_type {
+        return Err(format!("its content is not `{text_type}`"));
+    }
+    if blank(text(part, "text")?) {
+        return Err("its text is blank".to_owned());
+    }
+    Ok(())
 }
 
 fn check_thought(item: &Value) -> Result<(), String> {

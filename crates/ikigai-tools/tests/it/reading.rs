@@ -73,7 +73,7 @@ fn what_cannot_be_shown_is_explained() {
         ),
         (json!({"file_path": "nothing-like-it"}), "does not exist"),
         (json!({"file_path": "a\0b"}), "no path holds a zero byte"),
-        (json!({"file_path": "picture"}), "a picture (PNG), 16 bytes"),
+        (json!({"file_path": "picture"}), "is a damaged PNG image"),
         (
             json!({"file_path": "program"}),
             "a program or library (ELF)",

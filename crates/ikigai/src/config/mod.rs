@@ -200,6 +200,7 @@ impl TryFrom<PathBuf> for AbsolutePath {
 struct ModelSection {
     context_window: Option<u64>,
     max_output: Option<u64>,
+    images: Option<bool>,
     price_in: Option<f64>,
     price_out: Option<f64>,
     price_cache_read: Option<f64>,
@@ -373,6 +374,7 @@ impl ModelSection {
         spec.context_window = self.context_window.or(spec.context_window);
         spec.max_output = self.max_output.or(spec.max_output);
         spec.output_limit = self.max_output;
+        spec.images = self.images.unwrap_or(spec.images);
         spec.price_in = self.price_in.or(spec.price_in);
         spec.price_out = self.price_out.or(spec.price_out);
         spec.price_cache_read = self.price_cache_read.or(spec.price_cache_read);

@@ -313,6 +313,11 @@ pub(crate) const KEYS: &[Key] = &[
     )
     .project(Project::Lowers),
     key(
+        "models.*.images",
+        "- built-in table, else false",
+        "true: the model takes images",
+    ),
+    key(
         "models.*.price_in",
         "- built-in table",
         "$ per million input tokens",

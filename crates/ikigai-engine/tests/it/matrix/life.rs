@@ -157,6 +157,7 @@ pub(crate) fn said_in(request: &Request) -> String {
         Block::Text { text } | Block::Thinking { text, .. } => format!("{role:?} {text}"),
         Block::ToolCall { arguments, .. } => format!("call {arguments}"),
         Block::ToolResult { content, .. } => format!("result {}", without_duration(content)),
+        Block::Image(image) => format!("image {}", image.hash),
     });
     let said = said.filter(|said| !said.starts_with("User [The program stopped"));
     format!("{:?}", said.collect::<Vec<_>>())

@@ -2,17 +2,21 @@
 
 use serde_json::{Map, Value, json};
 
-use ikigai_core::message::{Block, Message, Role};
-use ikigai_core::project::ToolSpec;
+use ikigai_core::message::{Block, Image, Message, Role};
+use ikigai_core::project::{Request, ToolSpec};
 
 use super::reasoning::{DETAILS, REASONING, REASONING_CONTENT, THINK_TAG};
 use super::strict::{self, Spelled};
 use crate::catalogue::ThinkingStyle;
 use crate::dialect::Order;
+use crate::dialects::images::{NOT_SHOWN, data_url};
 use crate::dialects::{openai, schema};
 
 /// Names of the fields that carry readable reasoning back.
 const ECHOED: [&str; 3] = [REASONING_CONTENT, REASONING, THINK_TAG];
+
+/// Text before the images of tool results.
+const IMAGES_OF_RESULTS: &str = "[The images of the tool results above, in their order:]";
 
 /// Makes the whole body.
 pub(super) fn body(order: &Order<'_>) -> Value {
@@ -73,11 +77,11 @@ pub(super) fn messages(order: &Order<'_>) -> Vec<Spelled> {
     let mut messages: Vec<_> = system.into_iter().collect();
     for (index, message) in order.request.messages.iter().enumerate() {
         let spelled = match message.role {
-            Role::User => user(message).into_iter().collect(),
+            Role::User => user(order.request, message).into_iter().collect(),
             Role::Assistant => assistant(message, order.quirks.echoes_reasoning)
                 .into_iter()
                 .collect(),
-            Role::Tool => results(message),
+            Role::Tool => results(order.request, message),
         };
         messages.extend(spelled.into_iter().map(|message| (Some(index), message)));
     }
@@ -90,9 +94,27 @@ pub(super) fn messages(order: &Order<'_>) -> Vec<Spelled> {
     messages
 }
 
-fn user(message: &Message) -> Option<Value> {
+fn user(request: &Request, message: &Message) -> Option<Value> {
     let text = text_of(message);
-    (!text.is_empty()).then(|| json!({"role": "user", "content": text}))
+    let images = message.blocks.iter().filter_map(|block| match block {
+        Block::Image(image) => Some(image),
+        _ => None,
+    });
+    let images: Vec<_> = images.collect();
+    if images.is_empty() {
+        return (!text.is_empty()).then(|| json!({"role": "user", "content": text}));
+    }
+    Some(with_images(request, &text, &images))
+}
+
+/// Makes a user message of a text and images. Only such messages have a list as their content.
+fn with_images(request: &Request, text: &str, images: &[&Image]) -> Value {
+    let text = (!text.is_empty()).then(|| strict::text_part(text));
+    let images = images.iter().map(|image| match data_url(request, image) {
+        Some(url) => json!({"type": "image_url", "image_url": {"url": url}}),
+        None => strict::text_part(NOT_SHOWN),
+    });
+    json!({"role": "user", "content": text.into_iter().chain(images).collect::<Vec<_>>()})
 }
 
 fn text_of(message: &Message) -> String {
@@ -186,18 +208,29 @@ fn reasoning_of(message: &Message, calls: bool) -> Map<String, Value> {
     fields
 }
 
-fn results(message: &Message) -> Vec<Value> {
+/// Makes a message of each result, and one of all their images, because results have only text.
+fn results(request: &Request, message: &Message) -> Vec<Value> {
+    let mut all_images = Vec::new();
     let results = message.blocks.iter().filter_map(|block| match block {
         Block::ToolResult {
             tool_call_id,
             content,
             is_error,
-        } => Some(json!({
+            images,
+        } => Some((tool_call_id, content, is_error, images)),
+        _ => None,
+    });
+    let results = results.map(|(tool_call_id, content, is_error, images)| {
+        all_images.extend(images);
+        json!({
             "role": "tool",
             "tool_call_id": tool_call_id,
             "content": openai::result_text(content, *is_error),
-        })),
-        _ => None,
+        })
     });
-    results.collect()
+    let mut messages: Vec<_> = results.collect();
+    if !all_images.is_empty() {
+        messages.push(with_images(request, IMAGES_OF_RESULTS, &all_images));
+    }
+    messages
 }

@@ -47,14 +47,28 @@ fn is_one_message(last: &Value, next: &Value) -> bool {
 }
 
 fn join(last: &mut Value, next: Value) {
-    let said = match (last["content"].as_str(), next["content"].as_str()) {
-        (Some(before), Some(after)) => json!(format!("{before}\n\n{after}")),
-        (before, after) => json!(before.or(after)),
+    let said = match (&last["content"], &next["content"]) {
+        (Value::String(before), Value::String(after)) => json!(format!("{before}\n\n{after}")),
+        (before, Value::Null) => before.clone(),
+        (Value::Null, after) => after.clone(),
+        (before, after) => parts_of(before).chain(parts_of(after)).collect(),
     };
     if let (Value::Object(last), Value::Object(next)) = (last, next) {
         last.extend(next);
         last.insert("content".to_owned(), said);
     }
+}
+
+/// Returns the parts of a content that is a text or a list.
+fn parts_of(content: &Value) -> impl Iterator<Item = Value> {
+    let text = content.as_str().map(text_part);
+    let parts = content.as_array().into_iter().flatten().cloned();
+    text.into_iter().chain(parts)
+}
+
+/// Makes a text part of a message whose content is a list.
+pub(super) fn text_part(text: &str) -> Value {
+    json!({"type": "text", "text": text})
 }
 
 /// Gives calls and their results ids of nine letters and digits.

@@ -1,11 +1,12 @@
 //! Encoder of Gemini.
 
-use ikigai_core::message::{Block, Message, Role, arguments_object};
-use ikigai_core::project::ToolSpec;
+use ikigai_core::message::{Block, Image, Message, Role, arguments_object};
+use ikigai_core::project::{Request, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use crate::catalogue::ThinkingStyle;
 use crate::dialect::Order;
+use crate::dialects::images::{NOT_SHOWN, base64_of};
 use crate::dialects::schema::object_schema;
 
 /// Placeholder for the signature of a call of another model.
@@ -19,10 +20,10 @@ pub(super) fn encode(order: &Order<'_>) -> Value {
         let instruction = json!({"parts": [{"text": system}]});
         body.insert("systemInstruction".to_owned(), instruction);
     }
-    let demands = demands_signatures(order.model);
+    let is_third_generation = is_third_generation(order.model);
     body.insert(
         "contents".to_owned(),
-        json!(contents_of(&request.messages, demands)),
+        json!(contents_of(request, is_third_generation)),
     );
     if !request.tools.is_empty() {
         let declarations: Vec<_> = request.tools.iter().map(declaration).collect();
@@ -36,8 +37,9 @@ pub(super) fn encode(order: &Order<'_>) -> Value {
     Value::Object(body)
 }
 
-/// Returns true for models that check signatures of calls, from the third generation on.
-fn demands_signatures(model: &str) -> bool {
+/// Returns true for models from the third generation on: they check signatures of calls, and take
+/// images inside results.
+fn is_third_generation(model: &str) -> bool {
     let name = model.strip_prefix("models/").unwrap_or(model);
     !["gemini-1", "gemini-2"]
         .iter()
@@ -81,18 +83,21 @@ struct RepeatedCall<'a> {
 }
 
 /// Makes one content for each message, so that indices are equal.
-fn contents_of(messages: &[Message], demands_signatures: bool) -> Vec<Value> {
+fn contents_of(request: &Request, is_third_generation: bool) -> Vec<Value> {
     let mut calls: Vec<RepeatedCall<'_>> = Vec::new();
     let mut contents = Vec::new();
-    for message in messages {
+    for message in &request.messages {
         let (role, mut parts) = match message.role {
-            Role::User => ("user", texts(message)),
-            Role::Tool => ("user", responses(message, &calls)),
+            Role::User => ("user", parts_of(request, message)),
+            Role::Tool => (
+                "user",
+                responses(request, message, &calls, is_third_generation),
+            ),
             Role::Assistant => {
                 calls.clear();
                 (
                     "model",
-                    encode_turn(message, demands_signatures, &mut calls),
+                    encode_turn(message, is_third_generation, &mut calls),
                 )
             }
         };
@@ -105,37 +110,70 @@ fn contents_of(messages: &[Message], demands_signatures: bool) -> Vec<Value> {
     contents
 }
 
-fn texts(message: &Message) -> Vec<Value> {
-    let texts = message.blocks.iter().filter_map(|block| match block {
+fn parts_of(request: &Request, message: &Message) -> Vec<Value> {
+    let parts = message.blocks.iter().filter_map(|block| match block {
         Block::Text { text } if !text.is_empty() => Some(json!({"text": text})),
-        _ => None,
-    });
-    texts.collect()
-}
-
-fn responses(message: &Message, calls: &[RepeatedCall<'_>]) -> Vec<Value> {
-    let responses = message.blocks.iter().filter_map(|block| match block {
-        Block::ToolResult {
-            tool_call_id,
-            content,
-            is_error,
-        } => {
-            let call = calls.iter().find(|call| call.id == tool_call_id)?;
-            let key = if *is_error { "error" } else { "output" };
-            let mut response = json!({"name": call.name, "response": {key: content}});
-            if call.sends_id {
-                response["id"] = json!(call.id);
-            }
-            Some(json!({"functionResponse": response}))
+        Block::Image(image) => {
+            let part = image_part(request, image);
+            Some(part.unwrap_or_else(|| json!({"text": NOT_SHOWN})))
         }
         _ => None,
     });
-    responses.collect()
+    parts.collect()
+}
+
+fn image_part(request: &Request, image: &Image) -> Option<Value> {
+    let data = base64_of(request, image)?;
+    Some(json!({"inlineData": {"mimeType": image.media_type, "data": data}}))
+}
+
+/// Makes a part of each result. Older models take its images as parts beside it.
+fn responses(
+    request: &Request,
+    message: &Message,
+    calls: &[RepeatedCall<'_>],
+    has_images_inside: bool,
+) -> Vec<Value> {
+    let mut parts = Vec::new();
+    for block in &message.blocks {
+        let Block::ToolResult {
+            tool_call_id,
+            content,
+            is_error,
+            images,
+        } = block
+        else {
+            continue;
+        };
+        let Some(call) = calls.iter().find(|call| call.id == tool_call_id) else {
+            continue;
+        };
+        let shown = images.iter().filter_map(|image| image_part(request, image));
+        let shown: Vec<_> = shown.collect();
+        let mut content = content.clone();
+        if shown.len() < images.len() {
+            content.push('\n');
+            content.push_str(NOT_SHOWN);
+        }
+        let key = if *is_error { "error" } else { "output" };
+        let mut response = json!({"name": call.name, "response": {key: content}});
+        if call.sends_id {
+            response["id"] = json!(call.id);
+        }
+        if has_images_inside && !shown.is_empty() {
+            response["parts"] = json!(shown);
+        }
+        parts.push(json!({"functionResponse": response}));
+        if !has_images_inside {
+            parts.extend(shown);
+        }
+    }
+    parts
 }
 
 fn encode_turn<'a>(
     message: &'a Message,
-    demands_signatures: bool,
+    is_third_generation: bool,
     calls: &mut Vec<RepeatedCall<'a>>,
 ) -> Vec<Value> {
     let mut parts = Vec::new();
@@ -164,12 +202,15 @@ fn encode_turn<'a>(
                 parts.extend(signed_nothing(&payload.payload));
                 continue;
             }
-            Block::Text { .. } | Block::Thinking { .. } | Block::ToolResult { .. } => continue,
+            Block::Text { .. }
+            | Block::Thinking { .. }
+            | Block::ToolResult { .. }
+            | Block::Image(_) => continue,
         };
         // The first call of every step must be signed. Steps of past turns need not be, but a dummy
         // stays once it was sent: otherwise the prefix would change with every turn.
         let is_first_call = calls.len() == 1 && matches!(block, Block::ToolCall { .. });
-        let dummy = (demands_signatures && is_first_call).then_some(DUMMY_SIGNATURE);
+        let dummy = (is_third_generation && is_first_call).then_some(DUMMY_SIGNATURE);
         if let Some(signature) = signature.or(dummy) {
             part["thoughtSignature"] = json!(signature);
         }

@@ -1,11 +1,12 @@
 //! Encoder of Anthropic Messages.
 
-use ikigai_core::message::{Block, Message, Payload, Role, arguments_object};
+use ikigai_core::message::{Block, Image, Message, Payload, Role, arguments_object};
 use ikigai_core::project::{Request, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use crate::catalogue::ThinkingStyle;
 use crate::dialect::Order;
+use crate::dialects::images::{NOT_SHOWN, base64_of};
 use crate::dialects::schema::object_schema;
 
 /// Tokens reserved for the answer if the thinking budget would take all.
@@ -86,8 +87,8 @@ fn turns_of(request: &Request) -> Vec<WireMessage> {
     let mut turns: Vec<WireMessage> = Vec::new();
     for (index, message) in request.messages.iter().enumerate() {
         let (role, blocks) = match message.role {
-            Role::User => ("user", texts(message)),
-            Role::Tool => ("user", results(message)),
+            Role::User => ("user", contents(request, message)),
+            Role::Tool => ("user", results(request, message)),
             Role::Assistant => ("assistant", encode_answer(message)),
         };
         if blocks.is_empty() {
@@ -111,24 +112,42 @@ fn text_block(text: &str) -> Option<Value> {
     says.then(|| json!({"type": "text", "text": text}))
 }
 
-fn texts(message: &Message) -> Vec<Value> {
-    let texts = message.blocks.iter().filter_map(|block| match block {
-        Block::Text { text } => text_block(text),
-        _ => None,
-    });
-    texts.collect()
+fn image_block(request: &Request, image: &Image) -> Value {
+    match base64_of(request, image) {
+        Some(data) => json!({
+            "type": "image",
+            "source": {"type": "base64", "media_type": image.media_type, "data": data},
+        }),
+        None => json!({"type": "text", "text": NOT_SHOWN}),
+    }
 }
 
-fn results(message: &Message) -> Vec<Value> {
+fn contents(request: &Request, message: &Message) -> Vec<Value> {
+    let contents = message.blocks.iter().filter_map(|block| match block {
+        Block::Text { text } => text_block(text),
+        Block::Image(image) => Some(image_block(request, image)),
+        _ => None,
+    });
+    contents.collect()
+}
+
+fn results(request: &Request, message: &Message) -> Vec<Value> {
     let results = message.blocks.iter().filter_map(|block| match block {
         Block::ToolResult {
             tool_call_id,
             content,
             is_error,
+            images,
         } => {
-            let content = match content.trim() {
+            let text = match content.trim() {
                 "" => NO_OUTPUT,
                 _ => content,
+            };
+            let content = if images.is_empty() {
+                json!(text)
+            } else {
+                let images = images.iter().map(|image| image_block(request, image));
+                text_block(text).into_iter().chain(images).collect()
             };
             let mut result = json!({
                 "type": "tool_result", "tool_use_id": tool_call_id, "content": content,
@@ -163,7 +182,7 @@ fn encode_answer(message: &Message) -> Vec<Value> {
                 blocks.extend(thinking_block(text, payload));
                 continue;
             }
-            Block::Thinking { .. } | Block::ToolResult { .. } => continue,
+            Block::Thinking { .. } | Block::ToolResult { .. } | Block::Image(_) => continue,
         }
         spoken = blocks.len();
     }

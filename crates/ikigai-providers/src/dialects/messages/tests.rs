@@ -120,7 +120,7 @@ fn the_message_that_a_refusal_names_is_found_behind_the_merging() {
             Message::tool_result("id", "done", false),
             user("d"),
         ],
-        tools: Vec::new(),
+        ..Request::default()
     };
     let cases = [
         ("messages.0.content.0: bad", Some(0)),

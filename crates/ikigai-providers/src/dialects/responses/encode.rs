@@ -4,11 +4,12 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
-use ikigai_core::message::{Block, Message, Role};
-use ikigai_core::project::ToolSpec;
+use ikigai_core::message::{Block, Image, Message, Role};
+use ikigai_core::project::{Request, ToolSpec};
 
 use crate::catalogue::ThinkingStyle;
 use crate::dialect::Order;
+use crate::dialects::images::{NOT_SHOWN, data_url};
 use crate::dialects::{openai, schema};
 
 /// Smallest output limit that the provider accepts.
@@ -82,6 +83,7 @@ fn tool(tool: &ToolSpec) -> Value {
 /// Returns the input items, each with the index of its message.
 pub(super) fn items(order: &Order<'_>) -> Vec<(usize, Value)> {
     let mut items = Items {
+        request: order.request,
         list: Vec::new(),
         ids: HashSet::new(),
         encrypted: !order.quirks.no_encrypted_reasoning,
@@ -96,7 +98,8 @@ pub(super) fn items(order: &Order<'_>) -> Vec<(usize, Value)> {
     items.list
 }
 
-struct Items {
+struct Items<'a> {
+    request: &'a Request,
     list: Vec<(usize, Value)>,
     /// Ids of the items so far: the provider refuses duplicates.
     ids: HashSet<String>,
@@ -104,13 +107,14 @@ struct Items {
     encrypted: bool,
 }
 
-impl Items {
+impl Items<'_> {
     fn user(&mut self, index: usize, message: &Message) {
-        let texts = message.blocks.iter().filter_map(|block| match block {
-            Block::Text { text } => Some(json!({"type": "input_text", "text": text})),
+        let parts = message.blocks.iter().filter_map(|block| match block {
+            Block::Text { text } => Some(input_text(text)),
+            Block::Image(image) => Some(input_image(self.request, image)),
             _ => None,
         });
-        let content: Vec<_> = texts.collect();
+        let content: Vec<_> = parts.collect();
         if !content.is_empty() {
             let item = json!({"type": "message", "role": "user", "content": content});
             self.list.push((index, item));
@@ -143,7 +147,7 @@ impl Items {
                     "name": name,
                     "arguments": openai::arguments(arguments),
                 }),
-                Block::ToolResult { .. } => continue,
+                Block::ToolResult { .. } | Block::Image(_) => continue,
             };
             for thought in reasoning.drain(..) {
                 self.think(index, thought);
@@ -222,16 +226,35 @@ impl Items {
                 tool_call_id,
                 content,
                 is_error,
+                images,
             } = block
             {
+                let text = openai::result_text(content, *is_error);
+                let output = if images.is_empty() {
+                    json!(text)
+                } else {
+                    let images = images.iter().map(|image| input_image(self.request, image));
+                    [input_text(&text)].into_iter().chain(images).collect()
+                };
                 let item = json!({
                     "type": "function_call_output",
                     "call_id": tool_call_id,
-                    "output": openai::result_text(content, *is_error),
+                    "output": output,
                 });
                 self.list.push((index, item));
             }
         }
+    }
+}
+
+fn input_text(text: &str) -> Value {
+    json!({"type": "input_text", "text": text})
+}
+
+fn input_image(request: &Request, image: &Image) -> Value {
+    match data_url(request, image) {
+        Some(url) => json!({"type": "input_image", "image_url": url, "detail": "auto"}),
+        None => input_text(NOT_SHOWN),
     }
 }
 
