@@ -40,7 +40,7 @@ pub(crate) async fn inputs(
                     newest_result(engine, agent, |_, result| hash_in(result, path)).await?;
             }
             // The turn knows them.
-            Need::Background(_) | Need::Processes(_) => {}
+            Need::Background(_) | Need::Processes(_) | Need::Keeper => {}
             Need::ReadFiles => inputs.read_files = read_files(agent),
             Need::List => {
                 inputs.list = newest_result(engine, agent, |_, result| list_in(result)).await?;

@@ -40,6 +40,26 @@ pub struct BackgroundPlace {
     pub time_limit: Duration,
 }
 
+/// Keeper of a command in the foreground, which leaves it running in the background.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForegroundKeeper {
+    /// Directory for its socket and output.
+    pub directory: PathBuf,
+    /// Program that keeps it.
+    pub keeper: KeeperProgram,
+    /// Time after which it is stopped.
+    pub time_limit: Duration,
+}
+
+/// Command that goes on in the background after its call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftCommand {
+    /// Its command line and working directory.
+    pub order: BackgroundOrder,
+    /// Directory of its socket and output.
+    pub directory: PathBuf,
+}
+
 /// Background process that a call may act on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownProcess {
@@ -74,6 +94,8 @@ pub struct ProcessReport {
     pub end: Option<ProcessEnd>,
     /// True if the call started it.
     pub is_started: bool,
+    /// The command, if it goes on in the background after its call.
+    pub left: Option<LeftCommand>,
 }
 
 /// Compiles the pattern of a line.

@@ -39,7 +39,7 @@ use ikigai_core::EffectClass;
 use ikigai_core::project::ToolSpec;
 use tokio_util::sync::CancellationToken;
 
-use crate::background::{BackgroundOrder, BackgroundPlace, KnownProcess};
+use crate::background::{BackgroundOrder, BackgroundPlace, ForegroundKeeper, KnownProcess};
 
 pub use arguments::BadArguments;
 pub use diff::whole as line_changes;
@@ -135,6 +135,8 @@ pub enum Need {
     ReadFiles,
     /// A number and a place for a background process, which the call starts.
     Background(BackgroundOrder),
+    /// A keeper for a command that may go on in the background.
+    Keeper,
     /// The background process of this name; without one, all that the agent may act on.
     Processes(Option<String>),
 }
@@ -161,6 +163,8 @@ pub struct CallInputs {
     pub read_files: Vec<ReadFile>,
     /// Place of the background process that the call starts.
     pub background: Option<BackgroundPlace>,
+    /// Keeper of the command, if it may go on in the background.
+    pub keeper: Option<ForegroundKeeper>,
     /// Background processes that the call may act on.
     pub processes: Vec<KnownProcess>,
     /// Ports on loopback that the agent's background processes listen on.

@@ -107,6 +107,16 @@ impl Output {
         self
     }
 
+    /// Names the background process as which a command goes on.
+    pub fn go_on_as(&mut self, number: u64) {
+        self.shown = format!("{} · process {number}", self.shown);
+        let remark = format!(
+            "[it goes on in the background as process {number}: `process` reads, awaits or stops it, \
+             and you are notified when it ends]\n"
+        );
+        self.body.extend_from_slice(remark.as_bytes());
+    }
+
     /// Marks an output as incomplete because the call was stopped.
     #[must_use]
     pub fn cut_short(mut self) -> Self {

@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -47,6 +48,8 @@ pub struct TemporaryDirectory {
 struct LockedDirectory {
     path: PathBuf,
     lock: OwnedFd,
+    /// True if a process still uses it.
+    is_left: AtomicBool,
 }
 
 impl TemporaryDirectory {
@@ -56,6 +59,13 @@ impl TemporaryDirectory {
             .made
             .get_or_init(|| LockedDirectory::make(&std::env::temp_dir()).ok());
         made.as_ref().map(|made| made.path.as_path())
+    }
+
+    /// Leaves the directory to a process that goes on; a later start of ikigai removes it.
+    pub fn leave(&self) {
+        if let Some(Some(made)) = self.made.get() {
+            made.is_left.store(true, Ordering::Relaxed);
+        }
     }
 }
 
@@ -82,7 +92,12 @@ impl LockedDirectory {
         // without locks no process can.
         let is_taken = locked == Err(Errno::WOULDBLOCK);
         if !is_taken && is_at(CWD, path.as_os_str().as_bytes(), &rustix::fs::fstat(&lock)?) {
-            Ok(Self { path, lock })
+            let is_left = AtomicBool::new(false);
+            Ok(Self {
+                path,
+                lock,
+                is_left,
+            })
         } else {
             Err(Errno::NOENT)
         }
@@ -91,6 +106,9 @@ impl LockedDirectory {
 
 impl Drop for LockedDirectory {
     fn drop(&mut self) {
+        if *self.is_left.get_mut() {
+            return;
+        }
         // A directory that cannot be removed is left to the system.
         let _ = remove_content(self.lock.as_fd(), MOST_LEVELS);
         let _ = rustix::fs::rmdir(&self.path);

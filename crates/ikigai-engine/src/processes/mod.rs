@@ -20,7 +20,7 @@ use ikigai_tools::process::{end_cookie, listening_ports};
 use crate::environment::{cookie_of, draw_mail};
 use crate::frontend::FrontEnd;
 use crate::ledger::{CommitPlan, Ledger};
-use crate::{Engine, EngineError, EngineReader};
+use crate::{Engine, EngineError, EngineReader, Keepers};
 
 pub(crate) use lookup::known_processes;
 pub(crate) use notices::shown_notice;
@@ -260,6 +260,26 @@ impl Processes<'_> {
             self.ledger.commit(plan).await?;
         }
         Ok(here.len())
+    }
+}
+
+/// Returns the directory of a command that may go on in the background.
+pub(crate) fn foreground_directory(
+    keepers: &Keepers,
+    agent: AgentId,
+    run: Option<RunId>,
+) -> PathBuf {
+    keepers
+        .directory
+        .join(agent.to_string())
+        .join(cookie_of(run))
+}
+
+/// Removes the files of a command whose call was settled.
+pub(crate) async fn remove_foreground_directory(engine: &EngineReader, agent: AgentId, run: RunId) {
+    if let Some(keepers) = engine.keepers() {
+        // Most commands had none.
+        keeper::remove(&foreground_directory(keepers, agent, Some(run))).await;
     }
 }
 

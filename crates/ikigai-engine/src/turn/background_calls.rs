@@ -1,13 +1,16 @@
 //! Calls that start or use background processes.
 
-use ikigai_core::Event;
+use ikigai_core::{Event, RowRef};
 use ikigai_store::{Effect, JobEffect, RunId};
-use ikigai_tools::Need;
-use ikigai_tools::background::{BackgroundOrder, KnownProcess, ProcessReport};
+use ikigai_tools::background::{
+    BackgroundOrder, BackgroundPlace, ForegroundKeeper, KnownProcess, LeftCommand,
+};
+use ikigai_tools::{CallInputs, Need, Output};
 
+use super::calls::Stage;
 use crate::frontend::FrontEnd;
 use crate::ledger::read_held;
-use crate::processes::{MOST_RUNNING_PROCESSES, ended_row, known_processes};
+use crate::processes::{MOST_RUNNING_PROCESSES, ended_row, foreground_directory, known_processes};
 use crate::{EngineError, Worker};
 
 /// Rows and effects that follow from a call's report about a process.
@@ -15,7 +18,7 @@ use crate::{EngineError, Worker};
 pub(super) struct LearnedFacts {
     /// Number of the process as which the call goes on.
     pub(super) number: Option<u64>,
-    /// Row of its end.
+    /// Row of its start or its end.
     pub(super) row: Option<Event>,
     pub(super) effects: Vec<Effect>,
 }
@@ -62,6 +65,32 @@ impl<'a> ProcessCalls<'a> {
         Ok((running >= MOST_RUNNING_PROCESSES).then_some(reason))
     }
 
+    /// Sets the places of processes that a call starts or leaves running.
+    pub(super) fn set_places(
+        &self,
+        stage: &Stage,
+        (run, place): (Option<RunId>, Option<BackgroundPlace>),
+        inputs: &mut CallInputs,
+    ) {
+        inputs.background = place;
+        if let Stage::Ready(prepared, _) = stage {
+            inputs.keeper = self.foreground_keeper(run, &prepared.needs);
+        }
+    }
+
+    /// Returns the keeper for a call's command that may go on in the background.
+    fn foreground_keeper(&self, run: Option<RunId>, needs: &[Need]) -> Option<ForegroundKeeper> {
+        let engine = self.worker.engine();
+        let keepers = engine.keepers()?;
+        let own = self.worker.id();
+        let has_room = engine.processes().running(own).len() < MOST_RUNNING_PROCESSES;
+        (needs.contains(&Need::Keeper) && has_room).then(|| ForegroundKeeper {
+            directory: foreground_directory(keepers, own, run),
+            keeper: keepers.program.clone(),
+            time_limit: keepers.time_limit,
+        })
+    }
+
     /// Returns the processes that a call may act on.
     pub(super) async fn known_processes(
         &self,
@@ -79,17 +108,25 @@ impl<'a> ProcessCalls<'a> {
     /// Turns a report about a process into rows and effects, and watches a started one.
     pub(super) async fn learn_of_process(
         &mut self,
-        report: Option<ProcessReport>,
+        call: RowRef,
+        output: &mut Output,
         front: &mut FrontEnd<'_>,
     ) -> Result<LearnedFacts, EngineError> {
         let mut learned = LearnedFacts::default();
-        let Some(report) = report else {
+        let Some(mut report) = output.process.take() else {
             return Ok(learned);
         };
         let Ok(id) = u128::from_str_radix(&report.cookie, 16) else {
             return Ok(learned);
         };
         let id = RunId(id);
+        if let Some(left) = report.left.take() {
+            let learned = self.leave((id, call), &left, report.read_to, front).await?;
+            if let Some(number) = learned.number {
+                output.go_on_as(number);
+            }
+            return Ok(learned);
+        }
         if let Some(bytes) = report.read_to {
             let read = JobEffect::Read { job: id, bytes };
             learned.effects.push(Effect::Job(read));
@@ -120,5 +157,31 @@ impl<'a> ProcessCalls<'a> {
             None => engine.processes().watch(engine.hub(), job),
         }
         Ok(learned)
+    }
+
+    /// Records a command that goes on after its call as a process of the agent.
+    ///
+    /// The commit of the result stores both.
+    async fn leave(
+        &mut self,
+        call: (RunId, RowRef),
+        left: &LeftCommand,
+        read_to: Option<u64>,
+        front: &mut FrontEnd<'_>,
+    ) -> Result<LearnedFacts, EngineError> {
+        let processes = self.worker.processes();
+        let planned = read_held!(front, processes.plan(call, &left.order, 0));
+        let Some(mut planned) = planned else {
+            return Ok(LearnedFacts::default());
+        };
+        planned.job.directory = left.directory.display().to_string();
+        planned.job.read_to = read_to.unwrap_or_default();
+        let engine = self.worker.engine();
+        engine.processes().watch(engine.hub(), planned.job.clone());
+        Ok(LearnedFacts {
+            number: Some(planned.job.number),
+            row: Some(planned.row),
+            effects: vec![Effect::Job(JobEffect::Start(planned.job))],
+        })
     }
 }

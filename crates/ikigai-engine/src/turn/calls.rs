@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ikigai_core::data::{Category, Cause, Verdict};
+use ikigai_core::data::{Category, Verdict};
 use ikigai_core::spelling::spell_out;
 use ikigai_core::{EffectClass, Event};
 use ikigai_store::{Effect, RunEffect, RunId};
@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::background_calls::{ProcessCalls, background_of};
 use super::queue::{Boundary, Senders, withdrawn};
-use super::tool_run::{BROKE_DOWN, GRACE, carry_out};
+use super::tool_run::{BROKE_DOWN, GRACE, carry_out, is_exit, not_run};
 use super::{Turn, TurnStep, failed_report};
 use crate::blobs::{store_images, store_output};
 use crate::calls::{Came, OpenCall, close};
@@ -300,7 +300,8 @@ impl ToolRound<'_> {
         let indices: Vec<_> = starting.iter().map(|(index, _)| *index).collect();
         let runs = self.journal(&indices, round, front).await?;
         for ((index, mut inputs), (run, place)) in starting.into_iter().zip(runs) {
-            inputs.background = place;
+            let stage = &round.calls[index].stage;
+            ProcessCalls::of(self.worker).set_places(stage, (run, place), &mut inputs);
             self.start(index, (run, inputs), turn, round, front);
         }
         Ok(None)
@@ -364,7 +365,7 @@ impl ToolRound<'_> {
         front: &mut FrontEnd<'_>,
     ) -> Result<(Vec<Event>, Vec<Effect>), EngineError> {
         let learned = ProcessCalls::of(self.worker)
-            .learn_of_process(output.process.take(), front)
+            .learn_of_process(open.at, &mut output, front)
             .await?;
         if let Some(stale) = &output.stale
             && let Some(who) = read_held!(
@@ -581,18 +582,5 @@ impl CallSet {
             Err(error) => (error.id(), Output::failed(BROKE_DOWN)),
         };
         (self.running.remove(&id).unwrap_or_default(), output)
-    }
-}
-
-fn is_exit(stop: &Stop) -> bool {
-    *stop == Stop::Interrupt(Cause::Exit)
-}
-
-fn not_run(stop: &Stop) -> &'static str {
-    match stop {
-        Stop::Interrupt(Cause::User) => "not run: the user stopped the turn",
-        Stop::Interrupt(Cause::Kill) => "not run: the agent was killed",
-        Stop::Interrupt(_) => "not run: the program was stopped",
-        Stop::Deadline(_) => "not run: the turn took too long",
     }
 }

@@ -11,7 +11,7 @@ use crate::calls::{Came, OpenCall};
 use crate::environment::{CrashPoint, cookie_of};
 use crate::family::Moment;
 use crate::ledger::{CommitPlan, Ledger};
-use crate::processes::AdoptedProcesses;
+use crate::processes::{AdoptedProcesses, remove_foreground_directory};
 use crate::response::partial;
 use crate::tools::Toolset;
 use crate::{EngineError, Worker};
@@ -123,6 +123,8 @@ impl Settlement<'_> {
             }
             let cookie = cookie_of(Some(run.id));
             let found = tokio::task::spawn_blocking(move || end_cookie(&cookie)).await;
+            remove_foreground_directory(self.worker.engine(), self.worker.ledger().id(), run.id)
+                .await;
             left.push((run.call, found.unwrap_or(0)));
         }
         let open = self.worker.ledger_mut().open_calls().await?;

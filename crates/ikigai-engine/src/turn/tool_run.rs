@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use ikigai_core::data::Cause;
 use ikigai_tools::{CallContext, CallEnding, Output, Run};
 use tokio::time::{sleep, timeout};
+
+use crate::frontend::Stop;
 
 /// Time after its own deadline at which a tool is stopped.
 const SLACK: Duration = Duration::from_secs(5);
@@ -36,4 +39,19 @@ pub(super) async fn carry_out(run: Run, context: CallContext, deadline: Duration
         ending: CallEnding::Stopped,
         ..Output::failed(late)
     })
+}
+
+/// Returns true if the stop is the end of the program.
+pub(super) fn is_exit(stop: &Stop) -> bool {
+    *stop == Stop::Interrupt(Cause::Exit)
+}
+
+/// Returns the reason for a call that did not run because of a stop.
+pub(super) fn not_run(stop: &Stop) -> &'static str {
+    match stop {
+        Stop::Interrupt(Cause::User) => "not run: the user stopped the turn",
+        Stop::Interrupt(Cause::Kill) => "not run: the agent was killed",
+        Stop::Interrupt(_) => "not run: the program was stopped",
+        Stop::Deadline(_) => "not run: the turn took too long",
+    }
 }

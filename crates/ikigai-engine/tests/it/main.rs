@@ -17,6 +17,7 @@ mod files;
 mod grants;
 mod images;
 mod interrupts;
+mod left_commands;
 mod limits;
 mod matrix;
 mod memory;

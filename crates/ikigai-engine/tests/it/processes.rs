@@ -33,13 +33,13 @@ fn keeper_process() {
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A world whose agents can start processes; those left end with it.
-struct Kept {
-    world: World,
-    home: Arc<TempDir>,
+pub(crate) struct Kept {
+    pub(crate) world: World,
+    pub(crate) home: Arc<TempDir>,
 }
 
 impl Kept {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let home = Arc::new(tempfile::tempdir().unwrap());
         let directory = home.path().join("processes");
         let world = World::new().equipped(move |engine| {
@@ -63,21 +63,21 @@ impl Kept {
     }
 
     /// Kills the process, and starts another one on the same log.
-    fn restarted(&self) -> Self {
+    pub(crate) fn restarted(&self) -> Self {
         Self {
             world: self.world.restarted(),
             home: self.home.clone(),
         }
     }
 
-    async fn root(&self) -> Worker {
+    pub(crate) async fn root(&self) -> Worker {
         let here = self.home.path().to_str().unwrap();
         let mut worker = self.world.engine.create_root(here, here).await.unwrap();
         worker.approve_for_now(Approve::All).await.unwrap();
         worker
     }
 
-    async fn reopened(&self) -> Worker {
+    pub(crate) async fn reopened(&self) -> Worker {
         let here = self.home.path().to_str().unwrap();
         let agent = self.world.engine.latest(here).await.unwrap().unwrap();
         let mut worker = self.world.engine.open(&agent).await.unwrap();
@@ -85,7 +85,7 @@ impl Kept {
         worker
     }
 
-    fn will_call(&self, tool: &str, arguments: &Value) {
+    pub(crate) fn will_call(&self, tool: &str, arguments: &Value) {
         let step = Step::FinishWith(vec![call(tool, arguments)]);
         self.world.provider.will([step]);
     }
@@ -99,17 +99,17 @@ impl Kept {
         open.last().unwrap().clone()
     }
 
-    async fn open(&self, agent: AgentId) -> Vec<JobRecord> {
+    pub(crate) async fn open(&self, agent: AgentId) -> Vec<JobRecord> {
         self.world.log().open_jobs(Some(agent)).await.unwrap()
     }
 
-    async fn process_rows(&self, agent: AgentId) -> Vec<ProcessData> {
+    pub(crate) async fn process_rows(&self, agent: AgentId) -> Vec<ProcessData> {
         let rows = self.world.rows(agent).await;
         let rows = rows.iter().filter(|row| row.kind.name() == "process");
         rows.map(|row| data::read(row.data.as_deref())).collect()
     }
 
-    async fn notices(&self, agent: AgentId) -> Vec<(Row, UserData)> {
+    pub(crate) async fn notices(&self, agent: AgentId) -> Vec<(Row, UserData)> {
         let rows = self.world.rows(agent).await;
         let users = rows.into_iter().filter(|row| row.kind.name() == "user");
         let users = users.map(|row| {
@@ -121,7 +121,7 @@ impl Kept {
             .collect()
     }
 
-    async fn last_result(&self, agent: AgentId) -> ToolResultData {
+    pub(crate) async fn last_result(&self, agent: AgentId) -> ToolResultData {
         let rows = self.world.rows(agent).await;
         let last = rows.iter().rfind(|row| row.kind.name() == "tool_result");
         data::read(last.unwrap().data.as_deref())
@@ -144,12 +144,12 @@ fn cookie(job: &JobRecord) -> String {
     format!("{:032x}", job.id.0)
 }
 
-fn id(worker: &Worker) -> AgentId {
+pub(crate) fn id(worker: &Worker) -> AgentId {
     worker.agent().state.agent()
 }
 
 /// Returns the processes of this machine that carry a job's cookie.
-fn living(job: &JobRecord) -> usize {
+pub(crate) fn living(job: &JobRecord) -> usize {
     let mark = format!("IKIGAI_RUN={}", cookie(job));
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let environments = entries.filter_map(|entry| std::fs::read(entry.path().join("environ")).ok());
@@ -302,7 +302,7 @@ async fn a_process_is_read_fed_and_awaited() {
 }
 
 /// Runs an agent with a screen; returns its events.
-fn screen(kept: &Kept) -> mpsc::UnboundedReceiver<(AgentId, UiEvent)> {
+pub(crate) fn screen(kept: &Kept) -> mpsc::UnboundedReceiver<(AgentId, UiEvent)> {
     let (told, receiver) = mpsc::unbounded_channel();
     kept.world.engine.observe(
         Arc::new(move |agent, _: &str, update: &UiEvent| {
@@ -313,7 +313,7 @@ fn screen(kept: &Kept) -> mpsc::UnboundedReceiver<(AgentId, UiEvent)> {
     receiver
 }
 
-async fn until_ended(told: &mut mpsc::UnboundedReceiver<(AgentId, UiEvent)>) -> Outcome {
+pub(crate) async fn until_ended(told: &mut mpsc::UnboundedReceiver<(AgentId, UiEvent)>) -> Outcome {
     let ended = async {
         loop {
             if let Some((_, UiEvent::Ended(outcome))) = told.recv().await {
@@ -324,7 +324,7 @@ async fn until_ended(told: &mut mpsc::UnboundedReceiver<(AgentId, UiEvent)>) -> 
     tokio::time::timeout(PATIENCE, ended).await.unwrap()
 }
 
-async fn active_agents(kept: &Kept) -> AgentId {
+pub(crate) async fn active_agents(kept: &Kept) -> AgentId {
     let worker = kept.root().await;
     let agent = id(&worker);
     worker.release().await.unwrap();
@@ -552,6 +552,8 @@ fn kill_keeper(job: &JobRecord) {
 }
 
 /// Only the owner and its ancestors may read or stop a process.
+///
+/// Attack: processes of other agents.
 #[tokio::test]
 async fn a_process_is_of_its_owner_and_its_ancestors() {
     let kept = Kept::new();

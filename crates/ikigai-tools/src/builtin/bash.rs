@@ -1,10 +1,10 @@
 //! `bash`: runs a command line.
 
 mod background;
+mod foreground;
 mod sandbox_hint;
 mod watched_files;
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,17 +17,16 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::arguments::{Aliases, MILLISECONDS, ToolArguments};
-use crate::output::MOST_KEPT_BYTES;
 use crate::permission::pattern_for;
 use crate::process::{
-    self, Cause, ChildEnvironment, Ended, Errors, Job, OutputListeners, describe_exit,
-    describe_left_behind,
+    self, Cause, ChildEnvironment, Ended, OutputListeners, describe_exit, describe_left_behind,
 };
 use crate::sandbox::Force;
 use crate::{
     BadArguments, CallContext, CallEnding, Confinement, Need, Output, Place, Prepared, Preview,
     Run, Tool, Touches, arguments, paths, sandbox,
 };
+use foreground::{CommandEnd, ForegroundCommand};
 use watched_files::WatchedFiles;
 
 /// Name of the tool.
@@ -165,9 +164,9 @@ impl Tool for Bash {
             description:
                 "Runs a command line in bash; returns standard output and error together, \
                           the exit status and the duration. There is no terminal, no input, and \
-                          no editor: give commit messages with -m. When the command ends or times \
-                          out, everything that it started is ended too. It waits for the calls \
-                          before it in the same answer. $TMPDIR is your own directory for \
+                          no editor: give commit messages with -m. When the command ends, \
+                          everything that it started is ended too. At its timeout it goes on in \
+                          the background. It waits for the calls before it in the same answer. $TMPDIR is your own directory for \
                           temporary files."
                     .to_owned(),
             parameters: arguments::schema_of::<BashArguments>(),
@@ -206,17 +205,17 @@ impl Tool for Bash {
             arguments.notify,
         )?;
         let preview = preview(workdir.clone(), unconfined.clone());
-        let (deadline, need, run): (_, _, Run) = match order {
+        let (deadline, needs, run): (_, _, Run) = match order {
             Some(order) => (
                 background::DEADLINE,
-                Need::Background(order),
+                vec![Need::Background(order)],
                 Run::Async(Box::new(move |context| {
                     Box::pin(background::start(command, workdir, environment, context))
                 })),
             ),
             None => (
                 deadline,
-                Need::ReadFiles,
+                vec![Need::ReadFiles, Need::Keeper],
                 Run::Async(Box::new(move |context| {
                     Box::pin(async move {
                         carry_out(&command, workdir, deadline, &environment, context).await
@@ -232,7 +231,7 @@ impl Tool for Bash {
             subject,
             preview: Some(preview),
             deadline,
-            needs: vec![need],
+            needs,
             unconfined,
             run,
         }
@@ -300,14 +299,10 @@ async fn carry_out(
         tokio::task::spawn_blocking(record).await.ok()
     };
     let confinement = context.confinement.clone();
-    let job = Job {
-        program: OsString::from(process::shell()),
-        arguments: vec!["-c".into(), "--".into(), command.into()],
+    let command = ForegroundCommand {
+        line: command.to_owned(),
         workdir,
         variables,
-        input: None,
-        errors: Errors::Together,
-        most_bytes: MOST_KEPT_BYTES,
         deadline,
         cookie: context.cookie,
         confinement: context.confinement,
@@ -316,10 +311,18 @@ async fn carry_out(
         line: context.progress,
         output: context.output,
     };
+    // Commands that only read are stopped at their deadline.
+    let keeper = context.inputs.keeper.filter(|_| !is_reading);
     let begun = tokio::time::Instant::now();
-    let ended = match process::run_with(job, &context.stop, listeners).await {
-        Ok(ended) => ended,
-        Err(error) => return Output::failed(error.to_string()),
+    let ended = match command.run(keeper, &context.stop, listeners).await {
+        Ok(CommandEnd::Ended(ended)) => ended,
+        Ok(CommandEnd::Left(output)) => {
+            if let Some(temporary) = &context.temporary {
+                temporary.leave();
+            }
+            return *output;
+        }
+        Err(reason) => return Output::failed(reason),
     };
     let taken = begun.elapsed();
     if let Some(watched) = watched {

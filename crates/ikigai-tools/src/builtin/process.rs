@@ -367,6 +367,7 @@ async fn answer(process: &KnownProcess, state: KeptState, reason: Option<String>
             _ => None,
         },
         is_started: false,
+        left: None,
     });
     let warning = report
         .as_ref()

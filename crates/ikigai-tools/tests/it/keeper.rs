@@ -24,7 +24,7 @@ fn keeper_process() {
 }
 
 /// Returns this test program as a keeper.
-fn program() -> KeeperProgram {
+pub(crate) fn program() -> KeeperProgram {
     let arguments = [
         "--exact",
         "keeper::keeper_process",
@@ -63,6 +63,7 @@ impl Kept {
             cookie: self.cookie.clone(),
             confinement: Confinement::None,
             has_temporary: true,
+            is_foreground: false,
         }
     }
 

@@ -11,6 +11,7 @@ mod editing;
 mod external;
 mod files;
 mod finding;
+mod foreground;
 mod host_list;
 mod keeper;
 mod loopback;

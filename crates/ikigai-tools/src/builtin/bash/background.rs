@@ -60,6 +60,7 @@ pub(super) async fn start(
         read_to,
         end,
         is_started: true,
+        left: None,
     };
     let failed = |reason: String| {
         let end = ProcessEnd {
@@ -88,6 +89,7 @@ pub(super) async fn start(
         cookie: context.cookie.clone(),
         confinement: context.confinement,
         has_temporary: !is_reading,
+        is_foreground: false,
     };
     if let Err(reason) = keeper::start(&place.keeper, &place.directory, job).await {
         return failed(reason);

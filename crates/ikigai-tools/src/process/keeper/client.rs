@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File};
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixListener;
@@ -59,16 +59,28 @@ pub enum KeptState {
 ///
 /// An error is a message for the model and the user; then no process runs.
 pub async fn start(keeper: &KeeperProgram, directory: &Path, job: KeptJob) -> Result<(), String> {
-    let failed = |error: io::Error| format!("cannot start a background process: {error}");
+    let connection = start_keeper(keeper, directory, Stdio::null()).await;
+    let connection = connection.map_err(|error| describe(&error))?;
+    start_job(connection, directory, job).await
+}
+
+fn describe(error: &io::Error) -> String {
+    format!("cannot start a background process: {error}")
+}
+
+/// Starts a keeper that has no process yet; `errors` becomes its standard error.
+pub(super) async fn start_keeper(
+    keeper: &KeeperProgram,
+    directory: &Path,
+    errors: Stdio,
+) -> io::Result<KeeperConnection> {
     let listener = {
         let directory = directory.to_owned();
         let listen = tokio::task::spawn_blocking(move || listen(&directory)).await;
-        listen
-            .map_err(|error| failed(io::Error::other(error)))?
-            .map_err(failed)?
+        listen.map_err(io::Error::other)??
     };
     // Before the keeper lives, so that no other connection is the first one.
-    let stream = connect(directory).await.map_err(failed)?;
+    let stream = connect(directory).await?;
     let mut command = Command::new(&keeper.program);
     command
         .args(&keeper.arguments)
@@ -81,14 +93,25 @@ pub async fn start(keeper: &KeeperProgram, directory: &Path, job: KeptJob) -> Re
         .current_dir("/")
         .stdin(Stdio::from(OwnedFd::from(listener)))
         .stdout(Stdio::null())
-        .stderr(Stdio::null());
+        .stderr(errors);
     // A lock or a pipe of the program that started ikigai must not live as long as the process.
     close_inherited(&mut command);
     // The runtime reaps it if it ends while ikigai lives.
-    drop(command.spawn().map_err(failed)?);
-    // It holds our end of the socket.
+    drop(command.spawn()?);
+    // It holds our ends of the socket and of the pipe.
     drop(command);
-    let mut connection = KeeperConnection::new(stream);
+    Ok(KeeperConnection::new(stream))
+}
+
+/// Lets a new keeper start its process.
+///
+/// An error is a message for the model and the user; then no process runs.
+pub(super) async fn start_job(
+    mut connection: KeeperConnection,
+    directory: &Path,
+    job: KeptJob,
+) -> Result<(), String> {
+    let failed = |error: io::Error| describe(&error);
     let request = KeeperRequest::Start(Box::new(KeeperJob::new(job, directory)));
     connection.send(&request).await.map_err(failed)?;
     match connection.receive().await.map_err(failed)? {
@@ -161,6 +184,24 @@ pub async fn stop(directory: &Path, reason: StopCause) -> KeptState {
         Ok(Some(KeeperReply::Ended(end))) => KeptState::Ended(end),
         _ => end_of(directory).await,
     }
+}
+
+/// Waits for the end of a process.
+pub(super) async fn wait_for_end(directory: &Path) -> KeptState {
+    match ask(directory, &KeeperRequest::Await).await {
+        Ok(Some(KeeperReply::Ended(end))) => KeptState::Ended(end),
+        _ => end_of(directory).await,
+    }
+}
+
+/// Asks a keeper to end its process, and does not wait.
+pub(super) fn request_stop(directory: &Path) -> io::Result<()> {
+    let (_open, path) = short_path(directory)?;
+    let mut stream = std::os::unix::net::UnixStream::connect(path)?;
+    let reason = StopCause::Request;
+    let mut line = serde_json::to_vec(&KeeperRequest::Stop { reason })?;
+    line.push(b'\n');
+    stream.write_all(&line)
 }
 
 async fn ask(directory: &Path, request: &KeeperRequest) -> io::Result<Option<KeeperReply>> {

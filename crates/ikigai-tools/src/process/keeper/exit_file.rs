@@ -10,11 +10,15 @@ const NAME: &str = "exit";
 const PARTIAL: &str = "exit.partial";
 
 /// Writes the end of a process; the file appears whole or not at all. Blocks.
-pub(super) fn write(directory: &Path, end: &ProcessEnd) -> io::Result<()> {
+///
+/// A durable one survives a crash of the machine, for the price of a flush.
+pub(super) fn write(directory: &Path, end: &ProcessEnd, is_durable: bool) -> io::Result<()> {
     let partial = directory.join(PARTIAL);
     let mut file = File::create(&partial)?;
     file.write_all(&serde_json::to_vec(end)?)?;
-    file.sync_all()?;
+    if is_durable {
+        file.sync_all()?;
+    }
     fs::rename(partial, directory.join(NAME))
 }
 

@@ -29,6 +29,8 @@ pub struct KeptJob {
     pub confinement: Confinement,
     /// True if it gets a private directory for temporary files.
     pub has_temporary: bool,
+    /// True if a call waits for it: it has no input, and its output is also copied to the call.
+    pub is_foreground: bool,
 }
 
 /// A [`KeptJob`] as JSON.
@@ -43,6 +45,7 @@ pub struct KeeperJob {
     cookie: String,
     confinement: Option<KeeperConfinement>,
     has_temporary: bool,
+    is_foreground: bool,
 }
 
 /// A [`Confinement::Sandbox`] as JSON.
@@ -130,6 +133,7 @@ impl KeeperJob {
             cookie: job.cookie,
             confinement,
             has_temporary: job.has_temporary,
+            is_foreground: job.is_foreground,
         }
     }
 
@@ -141,6 +145,11 @@ impl KeeperJob {
     /// Returns true if the process gets a private directory for temporary files.
     pub(super) fn has_temporary(&self) -> bool {
         self.has_temporary
+    }
+
+    /// Returns true if a call waits for the process.
+    pub(super) fn is_foreground(&self) -> bool {
+        self.is_foreground
     }
 
     /// Returns the process to run; `temporary` becomes its `TMPDIR`.

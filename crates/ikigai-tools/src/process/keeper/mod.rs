@@ -10,12 +10,16 @@
 
 mod client;
 mod exit_file;
+mod followed;
 mod job;
+mod output_copy;
 mod output_log;
 mod protocol;
 mod server;
 
 pub use client::{KeeperProgram, KeptState, OutputFollower, OutputNews, look, send, start, stop};
+pub use followed::remove;
+pub(crate) use followed::{FollowError, FollowedEnd, FollowedJob, run_followed};
 pub use job::{KeeperJob, KeptJob};
 pub use output_log::{OutputPart, read_output};
 pub use protocol::{ProcessEnd, StopCause};

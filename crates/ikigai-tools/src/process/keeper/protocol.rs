@@ -2,6 +2,7 @@
 
 use std::io;
 
+use ikigai_core::data::SandboxRefusal;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -24,6 +25,8 @@ pub(super) enum KeeperRequest {
     Stop { reason: StopCause },
     /// Reports the size of its output whenever it grows, and its end.
     Follow,
+    /// Reports its end.
+    Await,
 }
 
 /// Reply of a keeper.
@@ -69,6 +72,12 @@ pub struct ProcessEnd {
     pub warning: Option<String>,
     /// Reason for which it could not be started.
     pub failure: Option<String>,
+    /// Number of its descendants that were ended after it.
+    #[serde(default)]
+    pub left_behind: usize,
+    /// Accesses that the sandbox refused.
+    #[serde(default)]
+    pub refused: Vec<SandboxRefusal>,
 }
 
 impl ProcessEnd {

@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, sleep, sleep_until, timeout};
 
 use super::job::KeeperJob;
+use super::output_copy::OutputCopy;
 use super::output_log::OutputLog;
 use super::protocol::{KeeperConnection, KeeperReply, KeeperRequest, ProcessEnd, StopCause};
 use super::{SOCKET, exit_file};
@@ -38,6 +39,8 @@ const REPORT_PAUSE: Duration = Duration::from_millis(50);
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Runs as a keeper: the listening socket is standard input. Blocks until the process has ended.
+///
+/// If a call waits for the process, standard error is a pipe to that call.
 pub fn keep() -> io::Result<()> {
     // Signals of ikigai's terminal do not reach another session.
     let _ = setsid();
@@ -75,6 +78,7 @@ async fn serve(listener: UnixListener) -> io::Result<()> {
         return Ok(());
     };
     let directory = job.directory();
+    let is_foreground = job.is_foreground();
     let state = watch::Sender::new(KeeperState::default());
     let end = match KeptProcess::start(*job, state.clone()).await {
         Ok(process) => {
@@ -88,7 +92,8 @@ async fn serve(listener: UnixListener) -> io::Result<()> {
                 end = process.watch(received) => end,
                 never = served => match never {},
             };
-            finish(&directory, &end)?;
+            // The call that waits takes the end from its connection.
+            finish(&directory, &end, !is_foreground)?;
             state.send_modify(|state| state.end = Some(end));
             drop(listener);
             let taken = async { while connections.join_next().await.is_some() {} };
@@ -101,14 +106,14 @@ async fn serve(listener: UnixListener) -> io::Result<()> {
             ..ProcessEnd::default()
         },
     };
-    finish(&directory, &end)?;
+    finish(&directory, &end, !is_foreground)?;
     let reason = end.failure.unwrap_or_default();
     first.send(&KeeperReply::Failed { reason }).await
 }
 
 /// Stores the end and removes the socket.
-fn finish(directory: &Path, end: &ProcessEnd) -> io::Result<()> {
-    let written = exit_file::write(directory, end);
+fn finish(directory: &Path, end: &ProcessEnd, is_durable: bool) -> io::Result<()> {
+    let written = exit_file::write(directory, end, is_durable);
     let _ = fs::remove_file(directory.join(SOCKET));
     written
 }
@@ -167,6 +172,7 @@ async fn converse(
             report(&mut connection, state, false).await;
         }
         KeeperRequest::Follow => report(&mut connection, state, true).await,
+        KeeperRequest::Await => report(&mut connection, state, false).await,
     }
 }
 
@@ -213,15 +219,17 @@ impl KeptProcess {
         let temporary = TemporaryDirectory::default();
         let path = temporary.path().filter(|_| job.has_temporary());
         let log = OutputLog::create(&job.directory())?;
+        let is_foreground = job.is_foreground();
+        let copy = is_foreground.then(OutputCopy::to_errors).transpose()?;
         let job = job.into_job(path);
         let deadline = Instant::now() + job.deadline;
-        let launch = move || Running::launch(job, true);
+        let launch = move || Running::launch(job, !is_foreground);
         let (running, pipes) = tokio::task::spawn_blocking(launch)
             .await
             .map_err(io::Error::other)??;
         Ok(Self {
             running,
-            streams: KeptStreams::new(pipes, log, state),
+            streams: KeptStreams::new(pipes, log, state, copy),
             deadline,
             temporary,
         })
@@ -236,17 +244,17 @@ impl KeptProcess {
             temporary,
             ..
         } = self;
-        let (status, stopped) = match ended {
+        let (status, stopped, left_behind) = match ended {
             Ok(status) => {
-                running.end_what_is_left(&mut streams).await;
-                (Some(status), None)
+                let left_behind = running.end_what_is_left(&mut streams).await;
+                (Some(status), None, left_behind)
             }
             Err(reason) => {
                 let status = running.end_everything(&mut streams).await;
-                (status, Some(reason))
+                (status, Some(reason), 0)
             }
         };
-        streams.finish();
+        streams.finish().await;
         let remark = running.conclude().await;
         drop(temporary);
         ProcessEnd {
@@ -257,6 +265,8 @@ impl KeptProcess {
             printed: streams.log.size(),
             warning: remark,
             failure: None,
+            left_behind,
+            refused: running.refusals.all(),
         }
     }
 
@@ -299,10 +309,17 @@ struct KeptStreams {
     buffer: Vec<u8>,
     log: OutputLog,
     state: watch::Sender<KeeperState>,
+    /// For the call that waits for the process, as long as it does.
+    copy: Option<OutputCopy>,
 }
 
 impl KeptStreams {
-    fn new(pipes: Pipes, log: OutputLog, state: watch::Sender<KeeperState>) -> Self {
+    fn new(
+        pipes: Pipes,
+        log: OutputLog,
+        state: watch::Sender<KeeperState>,
+        copy: Option<OutputCopy>,
+    ) -> Self {
         Self {
             input: pipes.input,
             queued: VecDeque::new(),
@@ -311,6 +328,7 @@ impl KeptStreams {
             buffer: vec![0; CHUNK_BYTES],
             log,
             state,
+            copy,
         }
     }
 
@@ -365,18 +383,43 @@ impl KeptStreams {
         let came = self.buffer.get(..read).unwrap_or_default();
         // A full disk loses output, but must not stop the process.
         let _ = self.log.append(came);
+        if let Some(copy) = &mut self.copy {
+            copy.pending.extend(came);
+        }
+        self.write_copy();
         let printed = self.log.size();
         self.state.send_modify(|state| state.printed = printed);
         true
     }
 
-    /// Drains the pipe without waiting for more.
-    fn finish(&mut self) {
+    /// Gives the waiting call what fits into its pipe; forgets a call that waits no longer.
+    fn write_copy(&mut self) {
+        if let Some(copy) = &mut self.copy
+            && !copy.write()
+        {
+            self.copy = None;
+        }
+    }
+
+    fn is_call_behind(&self) -> bool {
+        self.copy.as_ref().is_some_and(OutputCopy::is_behind)
+    }
+
+    /// Drains the pipe without waiting for more, and gives the waiting call the rest.
+    async fn finish(&mut self) {
         for _ in 0..MOST_LAST_CHUNKS {
             if !self.read() {
-                return;
+                break;
             }
         }
+        let write = async {
+            while self.is_call_behind() {
+                writable(self.copy.as_ref().map(|copy| &copy.pipe)).await;
+                self.write_copy();
+            }
+        };
+        let _ = timeout(LAST_WORDS, write).await;
+        self.copy = None;
     }
 }
 
@@ -387,9 +430,13 @@ impl OutputPump for KeptStreams {
 
     async fn pump(&mut self) {
         let has_input = !self.queued.is_empty();
+        let is_behind = self.is_call_behind();
+        let copy = self.copy.as_ref().map(|copy| &copy.pipe);
         tokio::select! {
             () = writable(self.input.as_ref().filter(|_| has_input)) => self.write(),
-            () = readable(self.output.as_ref()) => {
+            // A process that prints faster than its call reads waits, as on any pipe.
+            () = writable(copy.filter(|_| is_behind)) => self.write_copy(),
+            () = readable(self.output.as_ref().filter(|_| !is_behind)) => {
                 self.read();
             }
         }
