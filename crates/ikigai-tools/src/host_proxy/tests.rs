@@ -17,6 +17,7 @@ fn target(authority: &str) -> RequestTarget {
     RequestTarget::parse(authority, None).unwrap()
 }
 
+/// Attack: names like a listed one, other ports, mapped addresses.
 #[test]
 fn listed_hosts_are_names_parents_and_addresses_with_ports() {
     let list = hosts(&[
@@ -101,6 +102,7 @@ fn texts_that_are_no_hosts_are_refused() {
     }
 }
 
+/// Attack: requests that name two hosts, smuggled and folded heads.
 #[test]
 fn heads_that_could_mean_two_things_are_refused() {
     let refused: &[&[u8]] = &[
@@ -136,6 +138,7 @@ fn heads_that_could_mean_two_things_are_refused() {
     }
 }
 
+/// Attack: a false `Host` behind a listed host.
 #[test]
 fn a_forwarded_head_names_the_judged_host_only() {
     let head = b"POST http://github.com/a?b HTTP/1.1\r\nHost: evil.com\r\nAccept: */*\r\n\
@@ -223,6 +226,8 @@ async fn a_listed_address_is_reached_by_tunnel_and_by_request() {
 }
 
 /// A listed name that leads to this machine or to the local network does not reach it.
+///
+/// Attack: a listed name that leads to a private address (DNS).
 #[tokio::test]
 async fn names_that_lead_to_private_addresses_are_refused() {
     let (listening, count) = server().await;
@@ -252,6 +257,65 @@ async fn names_that_lead_to_private_addresses_are_refused() {
     assert_eq!(count.load(Ordering::SeqCst), 0);
 }
 
+/// An address that is not listed is refused however it is written, also one that the lookup would
+/// read as loopback; the lookup is not even asked.
+///
+/// Attack: IP literals and odd spellings of loopback through the proxy.
+#[tokio::test]
+async fn odd_spellings_of_addresses_reach_nothing() {
+    let (address, count) = server().await;
+    let looked = Arc::new(AtomicUsize::new(0));
+    let counted = looked.clone();
+    let lookup: Lookup = Arc::new(move |_| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async move { Ok(vec![address]) })
+    });
+    let list = hosts(&["example.com", "*.example.com", "192.0.2.1"]);
+    let proxy = HostProxy::with_lookup(list, RefusalLog::default(), lookup).unwrap();
+    let port = address.port();
+    for host in [
+        "127.0.0.1",
+        "127.1",
+        "0",
+        "0.0.0.0",
+        "2130706433",
+        "0x7f000001",
+        "0x7f.1",
+        "017700000001",
+        "localhost",
+        "LOCALHOST.",
+        "[::1]",
+        "[::]",
+        "[::ffff:127.0.0.1]",
+        "[::127.0.0.1]",
+        "[0:0:0:0:0:ffff:7f00:1]",
+        "[64:ff9b::127.0.0.1]",
+        "[fe80::1%25lo]",
+        "192.0.2.01",
+        "192.0.513",
+        "example.com.evil.org",
+        "evil.org#example.com",
+        "evil.org%00.example.com",
+        "evil.org\u{ff0e}example.com",
+    ] {
+        for port in [80, 443, port] {
+            let connect = format!("CONNECT {host}:{port} HTTP/1.1\r\n\r\n");
+            let fetch = format!("GET http://{host}:{port}/ HTTP/1.1\r\n\r\n");
+            for request in [connect, fetch] {
+                let answer = exchange(&proxy, request.as_bytes()).await;
+                let is_refused = ["HTTP/1.1 403 ", "HTTP/1.1 400 "]
+                    .iter()
+                    .any(|head| answer.starts_with(head));
+                assert!(is_refused, "{request}: {answer}");
+            }
+        }
+    }
+
+    assert_eq!(count.load(Ordering::SeqCst), 0);
+    assert_eq!(looked.load(Ordering::SeqCst), 0);
+}
+
+/// Attack: endless heads, plain requests and other ports at the proxy.
 #[tokio::test]
 async fn other_hosts_and_bad_heads_reach_nothing() {
     let (address, count) = server().await;

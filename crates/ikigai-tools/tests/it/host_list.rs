@@ -66,6 +66,7 @@ fn with_hosts(names: &[String]) -> impl Fn(&Path) -> Confinement {
     move |path| usual(path, false, [].into()).with_hosts(hosts.clone())
 }
 
+/// Attack: hosts that are not listed, past the proxy and through it.
 #[tokio::test]
 async fn a_command_reaches_listed_hosts_through_the_proxy_only() {
     let (listed, other) = (server(), server());
@@ -131,6 +132,8 @@ async fn other_commands_have_no_proxy() {
 }
 
 /// The proxy of a command ends with it, and so do its tunnels.
+///
+/// Attack: a proxy that outlives its command.
 #[tokio::test]
 async fn a_proxy_ends_with_its_command() {
     let listed = server();

@@ -58,6 +58,7 @@ print(unbound.getsockname()[0])
     assert_eq!(output, "127.0.0.1\nok\n::ffff:127.0.0.1\nok\n127.0.0.1\n");
 }
 
+/// Attack: servers of other programs on loopback: `0.0.0.0`, mapped IPv6, fast open, a shared port.
 #[tokio::test]
 async fn servers_of_other_programs_are_reached_only_through_configured_ports() {
     let foreign = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -81,6 +82,7 @@ attempt(lambda: own.bind(('127.0.0.1', {port})))
     assert_eq!(allowed, "ok\nok\nok\nEPERM\nEADDRINUSE\n");
 }
 
+/// Attack: other addresses, IPv6, raw, SCTP, MPTCP and netlink sockets.
 #[tokio::test]
 async fn nothing_but_tcp_on_loopback_gets_through() {
     let script = "
@@ -118,6 +120,8 @@ attempt(lambda: socket.socketpair(type=socket.SOCK_SEQPACKET)[0].bind('x'))
 }
 
 /// The memory of an address changes while its call is judged: no connection gets out.
+///
+/// Attack: change an address while its call is judged.
 #[tokio::test]
 async fn an_address_that_changes_meanwhile_leads_nowhere_else() {
     let foreign = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -173,6 +177,7 @@ server.listen(0, () => http.get({port: server.address().port, host: '127.0.0.1'}
     assert_eq!(text(&line.run().await.output), "hello\n");
 }
 
+/// Attack: any socket of a read-only command.
 #[tokio::test]
 async fn commands_that_only_read_have_no_sockets() {
     let mut line =

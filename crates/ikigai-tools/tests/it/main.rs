@@ -4,6 +4,7 @@
     reason = "helpers of tests fail by panicking, as tests do"
 )]
 
+mod attacks;
 mod bash;
 mod call_shapes;
 mod desk;

@@ -321,6 +321,7 @@ async fn assert_others_are_out_of_reach() {
     }
 }
 
+/// Attack: change processes and shared objects of others.
 #[tokio::test]
 async fn processes_and_objects_of_others_cannot_be_changed() {
     assert_others_are_out_of_reach().await;
@@ -340,6 +341,7 @@ async fn a_process_changes_itself_and_its_own_run() {
     }
 }
 
+/// Attack: system calls newer than the sandbox.
 #[tokio::test]
 async fn calls_newer_than_the_filter_do_not_exist() {
     let directory = tempfile::tempdir().unwrap();

@@ -149,6 +149,7 @@ fn collect(directory: &Path, is_guarded: bool, found: &mut BTreeMap<PathBuf, Str
     }
 }
 
+/// Attack: leave a hook or a git setting that runs later.
 #[tokio::test]
 async fn nothing_that_runs_later_is_left_by_a_command() {
     let plant = "printf '#!/bin/sh\\ntouch evil\\n' >$hooks/pre-commit; chmod +x $hooks/pre-commit";
@@ -213,6 +214,8 @@ async fn nothing_that_runs_later_is_left_by_a_command() {
 }
 
 /// A later command could make a hook executable through a link outside of the mounted directory.
+///
+/// Attack: a hook with a hard link elsewhere.
 #[tokio::test]
 async fn a_hook_with_a_link_elsewhere_is_taken_back() {
     let site = Site::new().await;
@@ -339,6 +342,8 @@ async fn changes_of_the_user_during_a_command_stay_where_mounts_protect() {
 }
 
 /// `[sandbox] writable` opens a directory, but not its hooks and settings.
+///
+/// Attack: hooks in directories that the user opened.
 #[tokio::test]
 async fn directories_that_the_user_opened_are_protected_too() {
     let site = Site::new().await;

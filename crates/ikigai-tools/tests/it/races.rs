@@ -95,6 +95,7 @@ impl Swapping {
     }
 }
 
+/// Attack: swap a link while a file tool writes.
 #[test]
 fn writing_never_leaves_the_working_directory_through_a_swapped_link() {
     let swapping = Swapping::new();
@@ -132,6 +133,7 @@ fn writing_never_leaves_the_working_directory_through_a_swapped_link() {
     assert!(succeeded > 0, "no call ever ran");
 }
 
+/// Attack: swap a link while a file tool reads.
 #[test]
 fn reading_never_shows_a_hidden_file_through_a_swapped_link() {
     let swapping = Swapping::new();
@@ -160,6 +162,7 @@ fn reading_never_shows_a_hidden_file_through_a_swapped_link() {
     assert!(succeeded > 0, "no call ever ran");
 }
 
+/// Attack: lead an approved path elsewhere after the approval.
 #[test]
 fn a_call_fails_if_its_path_leads_elsewhere_than_was_decided() {
     let desk = Desk::new();

@@ -83,6 +83,7 @@ async fn bash(command: &str, workdir: &Path, confinement: Confinement) -> String
     text(&run(context).await.body).to_owned()
 }
 
+/// Attack: programs of a repository's config in read-only `git` commands.
 #[tokio::test]
 async fn a_reading_line_of_git_runs_no_program_of_the_repository() {
     let repository = hostile_repository();

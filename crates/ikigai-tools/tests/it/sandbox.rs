@@ -242,6 +242,7 @@ async fn a_writable_directory_that_was_replaced_stays_writable() {
     }
 }
 
+/// Attack: write outside the writable directories: `..`, links, `/proc/self/root`, hard links, renames.
 #[tokio::test]
 async fn nothing_is_written_outside() {
     must_be_kept(
@@ -264,6 +265,7 @@ async fn nothing_is_written_outside() {
     .await;
 }
 
+/// Attack: read or change a hidden file: links, `/proc/self/root`, renames, hard links.
 #[tokio::test]
 async fn nothing_hidden_is_read_or_written() {
     must_be_kept(
@@ -281,6 +283,7 @@ async fn nothing_hidden_is_read_or_written() {
     .await;
 }
 
+/// Attack: change rights and owners of hidden files.
 #[tokio::test]
 async fn rights_and_owners_of_hidden_files_do_not_change() {
     if std::env::var_os("IKIGAI_TEST_NO_USERNS").is_some() {
@@ -305,6 +308,7 @@ async fn rights_and_owners_of_hidden_files_do_not_change() {
     }
 }
 
+/// Attack: environment, memory, root, files and signals of ikigai, and its terminal.
 #[tokio::test]
 async fn nothing_is_seen_of_ikigai_itself() {
     must_be_kept(
@@ -321,11 +325,13 @@ async fn nothing_is_seen_of_ikigai_itself() {
     .await;
 }
 
+/// Attack: TCP and UDP without network.
 #[tokio::test]
 async fn without_network_there_is_none() {
     must_be_kept(&["tcp", "udp"], false).await;
 }
 
+/// Attack: sockets of local daemons, by path and by abstract name.
 #[tokio::test]
 async fn no_daemon_of_this_machine_is_reached_with_or_without_network() {
     let attempts = ["socket", "abstract socket", "pair of datagram sockets"];
@@ -349,6 +355,7 @@ async fn work_goes_on_as_usual() {
     assert!(site.gets_through("work", site.sandbox(false)).await);
 }
 
+/// Attack: write with a read-only command, also rights, owners and times.
 #[tokio::test]
 async fn a_reading_command_changes_nothing_at_all() {
     let site = Site::new();
@@ -359,6 +366,7 @@ async fn a_reading_command_changes_nothing_at_all() {
     assert!(site.gets_through("rights", site.sandbox(false)).await);
 }
 
+/// Attack: a hidden file below a writable directory.
 #[tokio::test]
 async fn what_is_hidden_wins_over_what_may_be_written() {
     let site = Site::new();
@@ -383,6 +391,7 @@ async fn what_is_hidden_wins_over_what_may_be_written() {
     assert!(site.gets_through("append", confinement).await);
 }
 
+/// Attack: a hidden file that appears while the command runs.
 #[tokio::test]
 async fn what_is_hidden_stays_so_when_it_is_made_later() {
     let site = Site::new();
@@ -408,6 +417,7 @@ async fn what_is_hidden_stays_so_when_it_is_made_later() {
     assert!(text(&ended.output).contains("Permission denied"));
 }
 
+/// Attack: new namespaces, mounts, or another tag.
 #[tokio::test]
 async fn a_sandbox_has_no_way_to_new_namespaces_mounts_or_another_tag() {
     let directory = tempfile::tempdir().unwrap();
@@ -441,6 +451,7 @@ async fn a_sandbox_has_no_way_to_new_namespaces_mounts_or_another_tag() {
     }
 }
 
+/// Attack: a daemon that outlives its command.
 #[tokio::test]
 async fn a_daemon_of_a_sandbox_is_ended_too() {
     let mark = unique("confined");

@@ -106,6 +106,8 @@ for path in ['socket', os.getcwd() + '/second', '../shared/third']:
 }
 
 /// Sockets of tmux, X11, key agents and D-Bus are in directories that commands may write.
+///
+/// Attack: a Unix socket of another program, through links, renames and `/proc`.
 #[tokio::test]
 async fn a_socket_of_another_program_is_reached_by_no_path() {
     let site = SocketSite::new();
@@ -156,6 +158,7 @@ attempt(lambda: one.connect(foreign))
     site.assert_unreached();
 }
 
+/// Attack: abstract names, datagrams and other kinds of Unix sockets.
 #[tokio::test]
 async fn names_without_a_file_and_other_kinds_of_sockets_are_refused() {
     let site = SocketSite::new();
@@ -194,6 +197,7 @@ attempt(lambda: named.listen())
     site.assert_unreached();
 }
 
+/// Attack: a socket where no file may be made.
 #[tokio::test]
 async fn a_socket_is_made_only_where_files_may_be_made() {
     let site = SocketSite::new();
@@ -218,6 +222,8 @@ for directory in ['../outside', 'link', '../hidden', os.path.abspath('../outside
 }
 
 /// Paths and the memory of an address change while a call is judged.
+///
+/// Attack: a path that changes while its call is judged.
 #[tokio::test]
 async fn a_path_that_changes_meanwhile_leads_nowhere_else() {
     let site = SocketSite::new();
@@ -270,6 +276,8 @@ print('held', made > 0)
 }
 
 /// A command reaches no socket of another command.
+///
+/// Attack: sockets of other commands.
 #[tokio::test]
 async fn commands_do_not_reach_each_others_sockets() {
     let site = SocketSite::new();

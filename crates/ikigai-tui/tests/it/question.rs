@@ -49,6 +49,7 @@ async fn read(stage: &mut Stage, key: &str) -> Vec<String> {
     }
 }
 
+/// Attack: hide a command behind invisible or control characters.
 #[tokio::test]
 async fn the_command_that_runs_is_the_one_that_is_shown() {
     let cases = [
@@ -82,6 +83,7 @@ async fn lines_are_lines_and_wrapped_rows_are_not() {
     assert!(rows.contains(&goes_on), "{rows:#?}");
 }
 
+/// Attack: hide the end of a command in its prompt.
 #[tokio::test]
 async fn no_approval_before_the_end_was_shown() {
     for size in SIZES {
@@ -277,6 +279,7 @@ async fn a_question_behind_help_takes_no_keys() {
     assert_eq!(stage.open_questions(agent), 0);
 }
 
+/// Attack: a held key that answers the next question.
 #[tokio::test]
 async fn a_held_key_approves_no_question_that_follows() {
     let mut stage = asking((80, 24), |question| question, "make all").await;

@@ -276,6 +276,8 @@ fn approve(user: &TestUser, program: &Program) {
 }
 
 /// An approval is for the diff on the screen, not for another one.
+///
+/// Attack: a file that changes between the question and the approval.
 #[test]
 fn a_diff_that_changed_since_its_question_is_asked_about_again() {
     let user = TestUser::new();

@@ -18,6 +18,8 @@ fn writes(reader: &TestUser, project: &Path, file: &str, options: &[&str]) -> (b
 /// E22: imported rows with `approve: all` let no agent write without asking.
 ///
 /// This holds also for an import by the user who granted the mode.
+///
+/// Attack: approvals in imported logs.
 #[test]
 fn an_imported_agent_asks_whatever_its_rows_say() {
     let user = TestUser::new();

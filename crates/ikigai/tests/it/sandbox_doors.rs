@@ -81,6 +81,7 @@ fn own_filters() -> String {
     line.unwrap().trim().to_owned()
 }
 
+/// Attack: leave the sandbox without approval, in any mode.
 #[test]
 fn a_command_leaves_the_sandbox_only_after_approval_in_any_mode() {
     let user = TestUser::new();
@@ -110,6 +111,7 @@ fn a_command_leaves_the_sandbox_only_after_approval_in_any_mode() {
     assert!(last.contains("Work inside the sandbox"), "{last}");
 }
 
+/// Attack: leave the sandbox by a rule for another command.
 #[test]
 fn always_lets_the_same_command_out_and_no_other() {
     let user = TestUser::new();

@@ -220,6 +220,7 @@ async fn redirections_within_the_host_are_followed() {
     assert_eq!(body(&output), format!("{}\n\nthere", server.url("/new")));
 }
 
+/// Attack: redirects of `web_fetch` to other hosts.
 #[tokio::test]
 async fn a_redirection_elsewhere_is_told_and_nobody_is_asked() {
     let other = Server::start([Script::answer(200, HTML, "secret")]);
@@ -238,6 +239,7 @@ async fn a_redirection_elsewhere_is_told_and_nobody_is_asked() {
     assert_eq!(other.received(), []);
 }
 
+/// Attack: private addresses by `web_fetch`.
 #[tokio::test]
 async fn private_addresses_are_refused_unless_allowed() {
     let server = Server::start([Script::answer(200, HTML, "secret")]);

@@ -247,6 +247,7 @@ fn a_refusal_without_a_pattern_is_for_every_call() {
     assert_eq!(word(&decision), "refuse");
 }
 
+/// Attack: an edit that a link leads out of the working directory.
 #[cfg(unix)]
 #[test]
 fn edits_are_free_only_where_links_really_lead_inside() {
@@ -426,6 +427,7 @@ proptest! {
     }
 }
 
+/// Attack: a child with more rights than its parent.
 #[test]
 fn a_child_never_has_more_than_its_parent() {
     for parent in MODES {

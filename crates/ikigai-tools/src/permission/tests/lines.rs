@@ -303,6 +303,7 @@ fn reading_lines_are_known() {
     assert_eq!(missed, [] as [&&str; 0]);
 }
 
+/// Attack: a write disguised as a read-only line.
 #[test]
 fn lines_that_could_do_more_are_not_reading() {
     let mistaken: Vec<_> = NOT_READING

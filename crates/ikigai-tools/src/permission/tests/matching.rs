@@ -19,6 +19,7 @@ fn allow_line(patterns: &[&str], line: &str, sandbox: Sandbox) -> bool {
     rules::allow_line(patterns, line, sandbox, &place)
 }
 
+/// Attack: a command that rides along with an allowed one.
 #[test]
 fn a_rule_allows_no_command_that_rides_along() {
     let allowed = |line| allow_line(&["cargo test *", "git commit *"], line, Sandbox::InForce);
@@ -97,6 +98,7 @@ fn a_line_that_is_not_understood_is_allowed_only_as_it_stands() {
     }
 }
 
+/// Attack: a refused command inside a line, behind `sudo` or options.
 #[test]
 fn refusing_looks_into_the_line() {
     let yes = [

@@ -15,6 +15,7 @@ fn selected(environment: &ChildEnvironment, all: &[(&str, &str)]) -> Vec<String>
         .collect()
 }
 
+/// Attack: secrets in the environment of a command.
 #[test]
 fn secrets_and_what_steers_ikigai_stay_behind() {
     let everyday = [

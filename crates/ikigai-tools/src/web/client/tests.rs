@@ -69,6 +69,7 @@ async fn redirections_end_after_five() {
     assert_eq!(server.received().len(), 6);
 }
 
+/// Attack: a name that leads `web_fetch` to a private address.
 #[tokio::test]
 async fn a_name_that_leads_to_a_private_address_is_not_connected_to() {
     let server = Server::start([Script::answer(200, &[], "secret")]);
