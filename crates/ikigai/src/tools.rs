@@ -47,7 +47,9 @@ pub(crate) fn all(registry: &Registry, work: &Work, hidden: Arc<[PathBuf]>) -> A
         allow_private: work.web.may_fetch_private(),
         ..WebLimits::default()
     })));
-    if let Some(key) = search_key() {
+    if let Some(server) = work.web.searxng() {
+        built_in.push(Arc::new(WebSearch::searxng(server)));
+    } else if let Some(key) = search_key() {
         built_in.push(Arc::new(WebSearch::new(key, BRAVE_URL)));
     }
     let (state, cache) = (config::state_home(), config::cache_home());

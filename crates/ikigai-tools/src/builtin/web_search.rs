@@ -1,4 +1,4 @@
-//! `web_search`: searches the web with the Brave Search API.
+//! `web_search`: searches the web with the Brave Search API or a `SearXNG` server.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -43,15 +43,27 @@ const MOST_BYTES: usize = 4 * 1024 * 1024;
 /// Longest time for a response.
 const DEADLINE: Duration = Duration::from_secs(30);
 
+/// Error of a `SearXNG` server whose settings lack JSON, as they do by default.
+const NO_JSON: &str = "the server does not answer in JSON: the user must add `json` to \
+                       `search.formats` in its settings (status 403)";
+
 /// Searches the web.
 pub struct WebSearch {
     service: Arc<Service>,
 }
 
 struct Service {
-    key: SecretString,
     base_url: String,
+    interface: SearchInterface,
     client: WebClient,
+}
+
+/// Interface of a search service.
+enum SearchInterface {
+    /// The Brave Search API, with its key.
+    Brave(SecretString),
+    /// `SearXNG`, which needs no key.
+    SearXng,
 }
 
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -82,12 +94,22 @@ impl WebSearch {
     /// Creates a tool that uses this key, at [`BRAVE_URL`] or a compatible server. It opens no
     /// connection yet.
     pub fn new(key: SecretString, base_url: impl Into<String>) -> Self {
+        Self::of(base_url.into(), SearchInterface::Brave(key))
+    }
+
+    /// Creates a tool that uses the `SearXNG` server at this address. It opens no connection yet.
+    pub fn searxng(base_url: &str) -> Self {
+        let url = format!("{}/search", base_url.trim_end_matches('/'));
+        Self::of(url, SearchInterface::SearXng)
+    }
+
+    fn of(base_url: String, interface: SearchInterface) -> Self {
         // The user chooses the service, not the model, so any address is allowed.
         let client = WebClient::new(NetworkReach::Everything, address::system());
         Self {
             service: Arc::new(Service {
-                key,
-                base_url: base_url.into(),
+                base_url,
+                interface,
                 client,
             }),
         }
@@ -160,8 +182,12 @@ struct SearchArguments {
 
 #[derive(Debug, Default, Deserialize)]
 struct SearchResponse {
+    /// Results of Brave.
     #[serde(default)]
     web: Option<WebResults>,
+    /// Results of `SearXNG`.
+    #[serde(default)]
+    results: Vec<SearchHit>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -175,6 +201,8 @@ struct WebResults {
 struct SearchHit {
     title: Option<String>,
     url: Option<String>,
+    /// `SearXNG` calls it `content`.
+    #[serde(alias = "content")]
     description: Option<String>,
 }
 
@@ -206,26 +234,39 @@ impl Service {
         } else {
             arguments.count
         };
-        url.query_pairs_mut()
-            .append_pair("q", &arguments.filtered_query())
-            .append_pair("count", &count.to_string());
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-        let mut key = HeaderValue::from_str(self.key.expose_secret().trim())
-            .map_err(|_| "the key holds characters that cannot be sent".to_owned())?;
-        key.set_sensitive(true);
-        headers.insert("x-subscription-token", key);
+        url.query_pairs_mut()
+            .append_pair("q", &arguments.filtered_query());
+        match &self.interface {
+            SearchInterface::Brave(key) => {
+                url.query_pairs_mut()
+                    .append_pair("count", &count.to_string());
+                let mut key = HeaderValue::from_str(key.expose_secret().trim())
+                    .map_err(|_| "the key holds characters that cannot be sent".to_owned())?;
+                key.set_sensitive(true);
+                headers.insert("x-subscription-token", key);
+            }
+            SearchInterface::SearXng => {
+                url.query_pairs_mut().append_pair("format", "json");
+            }
+        }
         let answer = self.client.get(url, &headers).await;
         let mut response = answer.map_err(|error| error.to_string())?.response;
         let status = response.status();
         let read = client::read(&mut response, MOST_BYTES).await;
         let (body, _) = read.map_err(|error| error.to_string())?;
         if !status.is_success() {
-            return Err(remedy(status));
+            return Err(match (&self.interface, status) {
+                (SearchInterface::SearXng, StatusCode::FORBIDDEN) => NO_JSON.to_owned(),
+                _ => remedy(status),
+            });
         }
         let answer: SearchResponse = serde_json::from_slice(&body)
             .map_err(|_| "the service answered something that is no list of results".to_owned())?;
-        Ok(answer.web.unwrap_or_default().results)
+        let mut found = answer.results;
+        found.extend(answer.web.unwrap_or_default().results);
+        Ok(found)
     }
 }
 

@@ -236,6 +236,11 @@ pub(crate) const KEYS: &[Key] = &[
         "false",
         "let web_fetch access this machine and the local network",
     ),
+    key(
+        "web.searxng",
+        "\"\"",
+        "address of a SearXNG server that web_search uses",
+    ),
     key("limits.requests", "200", "maximum requests per turn").project(Project::Lowers),
     key("limits.calls", "1000", "maximum tool calls per turn").project(Project::Lowers),
     key("limits.minutes", "480", "maximum minutes per turn").project(Project::Lowers),

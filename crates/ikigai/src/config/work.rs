@@ -82,6 +82,8 @@ pub(crate) struct SandboxSettings {
 pub(crate) struct WebSettings {
     /// True if addresses of this machine and the local network may be fetched.
     private_addresses: Option<bool>,
+    /// Address of a `SearXNG` server for `web_search`.
+    searxng: Option<String>,
 }
 
 /// `[limits]` of one turn.
@@ -235,6 +237,11 @@ fn absolute(paths: &[String], home: Option<&Path>) -> Vec<PathBuf> {
 impl WebSettings {
     pub(crate) fn may_fetch_private(&self) -> bool {
         self.private_addresses.unwrap_or(false)
+    }
+
+    /// Returns the address of the `SearXNG` server for `web_search`, if there is one.
+    pub(crate) fn searxng(&self) -> Option<&str> {
+        self.searxng.as_deref().filter(|url| !url.trim().is_empty())
     }
 }
 

@@ -178,3 +178,37 @@ fn arguments_that_cannot_work_are_explained() {
         assert!(error.to_string().contains(wanted), "{error}");
     }
 }
+
+#[tokio::test]
+async fn a_searxng_server_is_asked_without_a_key() {
+    let body = serde_json::json!({"query": "x", "results": [
+        {"title": "A", "url": "https://a.example/", "content": "what it is", "engine": "e"},
+        {"title": "B", "url": "https://b.example/", "content": null},
+        {"title": "C", "url": "https://c.example/"},
+    ]});
+    let answers = [
+        Script::answer(200, &[], &body.to_string()),
+        Script::answer(403, &[], "Forbidden"),
+    ];
+    let server = Server::start(answers);
+    let tool = WebSearch::searxng(&server.url("/"));
+    let arguments = SearchArguments {
+        query: "two words".to_owned(),
+        count: 2,
+        allowed: Vec::new(),
+        blocked: Vec::new(),
+    };
+
+    let found = tool.service.ask(&arguments).await.unwrap();
+    let refused = tool.service.ask(&arguments).await.unwrap_err();
+
+    let output = String::from_utf8(result(&arguments, &found).body).unwrap();
+    assert_eq!(
+        output,
+        "1. A\n   https://a.example/\n   what it is\n2. B\n   https://b.example/\n"
+    );
+    let request = &server.received()[0];
+    assert_eq!(request.line, "GET /search?q=two+words&format=json");
+    assert_eq!(request.header("x-subscription-token"), None);
+    assert_eq!(refused, NO_JSON);
+}
