@@ -30,6 +30,7 @@ pub mod spelling;
 pub mod state;
 pub mod summary;
 pub mod view;
+pub mod word_list;
 pub mod words;
 
 pub use event::{Event, NewRow, Row};

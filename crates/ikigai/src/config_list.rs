@@ -211,7 +211,7 @@ impl Sources {
             return (Some(Value::String(flag.clone())), "--db".to_owned());
         }
         let set = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-        if let Some((name, value)) = key.variable.and_then(|name| Some((name, set(name)?))) {
+        if let Some((name, value)) = key.variable().and_then(|name| Some((name, set(name)?))) {
             let value = value.parse().map_or(Value::String(value), Value::Integer);
             return (Some(value), name.to_owned());
         }

@@ -5,31 +5,18 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use ikigai_core::word_list::WordList;
+
 /// Caches below the home directory.
-const IN_HOME: &[&str] = &[
-    ".bun/install/cache",
-    ".cache/go-build",
-    ".cache/pip",
-    ".cache/pnpm",
-    ".cache/uv",
-    ".cache/yarn",
-    ".gradle/caches",
-    ".local/share/pnpm/store",
-    ".m2/repository",
-    ".npm/_cacache",
-    ".npm/_logs",
-    "go/pkg",
-];
+const IN_HOME: WordList = WordList(
+    ".bun/install/cache .cache/go-build .cache/pip .cache/pnpm .cache/uv .cache/yarn .gradle/caches
+     .local/share/pnpm/store .m2/repository .npm/_cacache .npm/_logs go/pkg",
+);
 
 /// Entries of `CARGO_HOME` besides credentials, settings and programs.
-const OF_CARGO: &[&str] = &[
-    ".global-cache",
-    ".global-cache-journal",
-    ".package-cache",
-    ".package-cache-mutate",
-    "git",
-    "registry",
-];
+const OF_CARGO: WordList = WordList(
+    ".global-cache .global-cache-journal .package-cache .package-cache-mutate git registry",
+);
 
 /// Variables that name a cache directory.
 const VARIABLES: &[&str] = &["GOCACHE", "GOMODCACHE", "PIP_CACHE_DIR", "UV_CACHE_DIR"];
@@ -42,11 +29,11 @@ pub(crate) fn package_caches(
     let named = |name: &str| variable(name).map(PathBuf::from);
     let in_home = home
         .into_iter()
-        .flat_map(|home| IN_HOME.iter().map(|path| home.join(path)));
+        .flat_map(|home| IN_HOME.words().map(|path| home.join(path)));
     let cargo = named("CARGO_HOME").or_else(|| home.map(|home| home.join(".cargo")));
     let of_cargo = cargo
         .into_iter()
-        .flat_map(|cargo| OF_CARGO.iter().map(move |entry| cargo.join(entry)));
+        .flat_map(|cargo| OF_CARGO.words().map(move |entry| cargo.join(entry)));
     let variables = VARIABLES.iter().filter_map(|name| named(name));
     in_home
         .chain(of_cargo)

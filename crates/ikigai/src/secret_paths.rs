@@ -6,160 +6,63 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use ikigai_core::word_list::WordList;
+
 /// Paths below the home directory.
-const IN_HOME: &[&str] = &[
+const IN_HOME: &[WordList] = &[
     // Keys, agents and password stores.
-    ".age",
-    ".electrum",
-    ".gnome2/keyrings",
-    ".gnupg",
-    ".keychain",
-    ".op",
-    ".password-store",
-    ".pki",
-    ".ssh",
+    WordList(".age .electrum .gnome2/keyrings .gnupg .keychain .op .password-store .pki .ssh"),
     // Clouds, clusters and infrastructure.
-    ".aliyun",
-    ".aws",
-    ".azure",
-    ".bluemix",
-    ".boto",
-    ".databrickscfg",
-    ".docker",
-    ".fly",
-    ".kaggle",
-    ".kube",
-    ".mc",
-    ".netlify",
-    ".ngrok2",
-    ".oci",
-    ".pulumi/credentials.json",
-    ".rclone.conf",
-    ".s3cfg",
-    ".snowflake",
-    ".snowsql",
-    ".terraform.d/credentials.tfrc.json",
-    ".terraformrc",
-    ".vault-token",
-    ".wrangler",
+    WordList(
+        ".aliyun .aws .azure .bluemix .boto .databrickscfg .docker .fly .kaggle .kube .mc .netlify
+         .ngrok2 .oci .pulumi/credentials.json .rclone.conf .s3cfg .snowflake .snowsql
+         .terraform.d/credentials.tfrc.json .terraformrc .vault-token .wrangler",
+    ),
     // Registries of packages and code.
-    ".bunfig.toml",
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-    ".composer/auth.json",
-    ".gem/credentials",
-    ".git-credentials",
-    ".ivy2/.credentials",
-    ".lein/credentials.clj.gpg",
-    ".m2/settings-security.xml",
-    ".npmrc",
-    ".pub-cache/credentials.json",
-    ".pypirc",
-    ".sbt/.credentials",
-    ".subversion/auth",
-    ".yarnrc",
-    ".yarnrc.yml",
+    WordList(
+        ".bunfig.toml .cargo/credentials .cargo/credentials.toml .composer/auth.json
+         .gem/credentials .git-credentials .ivy2/.credentials .lein/credentials.clj.gpg
+         .m2/settings-security.xml .npmrc .pub-cache/credentials.json .pypirc .sbt/.credentials
+         .subversion/auth .yarnrc .yarnrc.yml",
+    ),
     // Networks, mail and databases.
-    ".dbt/profiles.yml",
-    ".fetchmailrc",
-    ".mbsyncrc",
-    ".msmtprc",
-    ".my.cnf",
-    ".mylogin.cnf",
-    ".netrc",
-    ".offlineimaprc",
-    ".pgpass",
-    ".thunderbird",
+    WordList(
+        ".dbt/profiles.yml .fetchmailrc .mbsyncrc .msmtprc .my.cnf .mylogin.cnf .netrc
+         .offlineimaprc .pgpass .thunderbird",
+    ),
     // Other agents.
-    ".anthropic",
-    ".claude",
-    ".claude.json",
-    ".codex",
-    ".gemini",
-    ".huggingface",
-    ".openai",
+    WordList(".anthropic .claude .claude.json .codex .gemini .huggingface .openai"),
     // Browsers.
-    ".librewolf",
-    ".mozilla",
-    ".var/app",
-    ".waterfox",
-    ".zen",
-    "snap/chromium",
-    "snap/firefox",
+    WordList(
+        ".librewolf .mozilla .var/app .waterfox .zen snap/chromium snap/firefox Library/Cookies
+         Library/Keychains Library/Safari",
+    ),
+    // Histories, which may contain typed secrets.
+    WordList(
+        ".bash_history .dbshell .histfile .history .irb_history .ksh_history .lesshst .mongosh
+         .mysql_history .node_repl_history .pry_history .psql_history .python_history
+         .rediscli_history .sh_history .sqlite_history .viminfo .zhistory .zsh_history",
+    ),
+];
+
+/// The same, of names with spaces.
+const SPACED_IN_HOME: &[&str] = &[
     "Library/Application Support/BraveSoftware",
     "Library/Application Support/Firefox",
     "Library/Application Support/Google/Chrome",
     "Library/Application Support/Microsoft Edge",
-    "Library/Cookies",
-    "Library/Keychains",
-    "Library/Safari",
-    // Histories, which may contain typed secrets.
-    ".bash_history",
-    ".dbshell",
-    ".histfile",
-    ".history",
-    ".irb_history",
-    ".ksh_history",
-    ".lesshst",
-    ".mongosh",
-    ".mysql_history",
-    ".node_repl_history",
-    ".pry_history",
-    ".psql_history",
-    ".python_history",
-    ".rediscli_history",
-    ".sh_history",
-    ".sqlite_history",
-    ".viminfo",
-    ".zhistory",
-    ".zsh_history",
 ];
 
 /// Paths below the configuration directory.
-const IN_CONFIG: &[&str] = &[
-    "1Password",
-    "Bitwarden CLI",
-    "BraveSoftware",
-    "Signal",
-    "Slack",
-    "age",
-    "anthropic",
-    "argocd",
-    "chromium",
-    "composer/auth.json",
-    "configstore",
-    "containers/auth.json",
-    "dart/pub-credentials.json",
-    "doctl",
-    "firebase",
-    "gcloud",
-    "gh",
-    "git/credentials",
-    "github-copilot",
-    "glab-cli",
-    "google-chrome",
-    "hcloud",
-    "helm/registry",
-    "hub",
-    "keybase",
-    "linode-cli",
-    "microsoft-edge",
-    "msmtp",
-    "netlify",
-    "ngrok",
-    "nushell/history.sqlite3",
-    "nushell/history.txt",
-    "op",
-    "openai",
-    "opera",
-    "pypoetry/auth.toml",
-    "rclone",
-    "solana",
-    "sops",
-    "stripe",
-    "vivaldi",
-    "wrangler",
-];
+const IN_CONFIG: WordList = WordList(
+    "1Password BraveSoftware Signal Slack age anthropic argocd chromium composer/auth.json
+     configstore containers/auth.json dart/pub-credentials.json doctl firebase gcloud gh
+     git/credentials github-copilot glab-cli google-chrome hcloud helm/registry hub keybase
+     linode-cli microsoft-edge msmtp netlify ngrok nushell/history.sqlite3 nushell/history.txt op
+     openai opera pypoetry/auth.toml rclone solana sops stripe vivaldi wrangler",
+);
+
+const SPACED_IN_CONFIG: &str = "Bitwarden CLI";
 
 /// Paths below the data directory.
 const IN_DATA: &[&str] = &[
@@ -199,36 +102,14 @@ const DIRECTORIES: &[(&str, &[&str])] = &[
 ];
 
 /// Variables with file paths, separated by colons.
-const FILES: &[&str] = &[
-    "ANSIBLE_VAULT_PASSWORD_FILE",
-    "AWS_CONFIG_FILE",
-    "AWS_SHARED_CREDENTIALS_FILE",
-    "AWS_WEB_IDENTITY_TOKEN_FILE",
-    "BOTO_CONFIG",
-    "DATABRICKS_CONFIG_FILE",
-    "GOOGLE_APPLICATION_CREDENTIALS",
-    "HELM_REGISTRY_CONFIG",
-    "HF_TOKEN_PATH",
-    "HISTFILE",
-    "KUBECONFIG",
-    "LESSHISTFILE",
-    "MYSQL_HISTFILE",
-    "MYSQL_TEST_LOGIN_FILE",
-    "NETRC",
-    "NODE_REPL_HISTORY",
-    "NPM_CONFIG_USERCONFIG",
-    "OCI_CLI_CONFIG_FILE",
-    "PGPASSFILE",
-    "PSQL_HISTORY",
-    "PYTHON_HISTORY",
-    "RCLONE_CONFIG",
-    "REDISCLI_HISTFILE",
-    "REGISTRY_AUTH_FILE",
-    "SOPS_AGE_KEY_FILE",
-    "SQLITE_HISTORY",
-    "TF_CLI_CONFIG_FILE",
-    "npm_config_userconfig",
-];
+const FILES: WordList = WordList(
+    "ANSIBLE_VAULT_PASSWORD_FILE AWS_CONFIG_FILE AWS_SHARED_CREDENTIALS_FILE
+     AWS_WEB_IDENTITY_TOKEN_FILE BOTO_CONFIG DATABRICKS_CONFIG_FILE GOOGLE_APPLICATION_CREDENTIALS
+     HELM_REGISTRY_CONFIG HF_TOKEN_PATH HISTFILE KUBECONFIG LESSHISTFILE MYSQL_HISTFILE
+     MYSQL_TEST_LOGIN_FILE NETRC NODE_REPL_HISTORY NPM_CONFIG_USERCONFIG OCI_CLI_CONFIG_FILE
+     PGPASSFILE PSQL_HISTORY PYTHON_HISTORY RCLONE_CONFIG REDISCLI_HISTFILE REGISTRY_AUTH_FILE
+     SOPS_AGE_KEY_FILE SQLITE_HISTORY TF_CLI_CONFIG_FILE npm_config_userconfig",
+);
 
 /// Returns all secret paths for a home directory and an environment.
 ///
@@ -242,10 +123,13 @@ pub(crate) fn secret_paths(
     let below = |base: &Path, names: &[&str]| -> Vec<PathBuf> {
         names.iter().map(|name| base.join(name)).collect()
     };
+    let in_config: Vec<_> = IN_CONFIG.words().chain([SPACED_IN_CONFIG]).collect();
     let mut paths = Vec::new();
     if let Some(home) = home {
-        paths.extend(below(home, IN_HOME));
-        paths.extend(below(&home.join(".config"), IN_CONFIG));
+        let names = IN_HOME.iter().flat_map(|list| list.words());
+        paths.extend(names.map(|name| home.join(name)));
+        paths.extend(below(home, SPACED_IN_HOME));
+        paths.extend(below(&home.join(".config"), &in_config));
         paths.extend(below(&home.join(".local/share"), IN_DATA));
         paths.extend(below(&home.join(".cache"), IN_CACHE));
     }
@@ -265,7 +149,7 @@ pub(crate) fn secret_paths(
         value.map(|value| resolve(PathBuf::from(value)))
     };
     for (name, names) in [
-        ("XDG_CONFIG_HOME", IN_CONFIG),
+        ("XDG_CONFIG_HOME", in_config.as_slice()),
         ("XDG_DATA_HOME", IN_DATA),
         ("XDG_CACHE_HOME", IN_CACHE),
         ("XDG_RUNTIME_DIR", IN_RUNTIME),
@@ -277,7 +161,7 @@ pub(crate) fn secret_paths(
             paths.extend(below(&base, names).into_iter().filter(is_usable));
         }
     }
-    for name in FILES {
+    for name in FILES.words() {
         let value = variable(name).unwrap_or_default();
         let files = std::env::split_paths(&value).filter(|path| !path.as_os_str().is_empty());
         paths.extend(files.map(resolve).filter(is_usable));

@@ -32,88 +32,29 @@ pub(super) enum DemoStep {
     Fail(String),
 }
 
-/// A rule: words of the last message, and the response.
-struct Rule {
-    /// Words that must all be in the message.
-    words: &'static [&'static str],
-    /// Makes the response from the message and the results since.
-    answer: fn(&Ask) -> Vec<DemoStep>,
-}
+/// Words that must all be in the message, and the response to the message and the results since.
+type Rule = (&'static [&'static str], fn(&Ask) -> Vec<DemoStep>);
 
 /// The table. Rules that call tools apply only if the request has these tools.
 const RULES: &[Rule] = &[
-    Rule {
-        words: &["fail", "once"],
-        answer: stumble,
-    },
-    Rule {
-        words: &["fail"],
-        answer: fail,
-    },
-    Rule {
-        words: &["fork"],
-        answer: fork_helpers,
-    },
-    Rule {
-        words: &["list", "rust", "files"],
-        answer: list_rust_files,
-    },
-    Rule {
-        words: &["create"],
-        answer: create_a_file,
-    },
-    Rule {
-        words: &["count", "files"],
-        answer: count_files,
-    },
-    Rule {
-        words: &["count", "tests"],
-        answer: count_tests,
-    },
-    Rule {
-        words: &["count"],
-        answer: count,
-    },
-    Rule {
-        words: &["did", "i", "say"],
-        answer: recite,
-    },
-    Rule {
-        words: &["remember"],
-        answer: recite,
-    },
-    Rule {
-        words: &["think"],
-        answer: think,
-    },
-    Rule {
-        words: &["fix", "failing", "test"],
-        answer: fix_the_test,
-    },
-    Rule {
-        words: &["fix", "it"],
-        answer: fix_the_test,
-    },
-    Rule {
-        words: &["ask", "push"],
-        answer: ask_to_push,
-    },
-    Rule {
-        words: &["run"],
-        answer: run_a_command,
-    },
-    Rule {
-        words: &["read"],
-        answer: read_a_file,
-    },
-    Rule {
-        words: &["hello"],
-        answer: greet,
-    },
-    Rule {
-        words: &["hi"],
-        answer: greet,
-    },
+    (&["fail", "once"], stumble),
+    (&["fail"], fail),
+    (&["fork"], fork_helpers),
+    (&["list", "rust", "files"], list_rust_files),
+    (&["create"], create_a_file),
+    (&["count", "files"], count_files),
+    (&["count", "tests"], count_tests),
+    (&["count"], count),
+    (&["did", "i", "say"], recite),
+    (&["remember"], recite),
+    (&["think"], think),
+    (&["fix", "failing", "test"], fix_the_test),
+    (&["fix", "it"], fix_the_test),
+    (&["ask", "push"], ask_to_push),
+    (&["run"], run_a_command),
+    (&["read"], read_a_file),
+    (&["hello"], greet),
+    (&["hi"], greet),
 ];
 
 /// Message to respond to.
@@ -204,11 +145,11 @@ impl<'a> Ask<'a> {
 pub(super) fn answer(ask: &Ask) -> Vec<DemoStep> {
     let rule = RULES
         .iter()
-        .find(|rule| rule.words.iter().all(|word| ask.has(word)));
+        .find(|(words, _)| words.iter().all(|word| ask.has(word)));
     let steps = match rule {
         // Messages of other agents are no commands.
         _ if ask.said.starts_with(MAIL) => read_mail(ask),
-        Some(rule) => (rule.answer)(ask),
+        Some((_, answer)) => answer(ask),
         None => repeat(ask),
     };
     let missing = steps.iter().find_map(|step| match step {

@@ -5,75 +5,30 @@
 //! such functions as volatile, so every volatile function is refused unless it is known to be
 //! harmless. A function that its author marked wrongly can still act.
 
+use ikigai_core::word_list::WordList;
+
 /// Name prefixes of acting functions, regardless of the server's catalogue.
-const ACTING_PREFIXES: &[&str] = &[
-    "binary_upgrade_",
-    "crosstab",
-    "dblink",
-    "lo_",
-    "pg_advisory_",
-    "pg_file_",
-    "pg_ls_",
-    "pg_read_",
-    "pg_replication_",
-    "pg_try_advisory_",
-    "pg_wal_replay_",
-];
+const ACTING_PREFIXES: WordList = WordList(
+    "binary_upgrade_ crosstab dblink lo_ pg_advisory_ pg_file_ pg_ls_ pg_read_ pg_replication_
+     pg_try_advisory_ pg_wal_replay_",
+);
 
 /// Names of acting functions.
-const ACTING: &[&str] = &[
-    "connectby",
-    "cursor_to_xml",
-    "cursor_to_xmlschema",
-    "loread",
-    "lowrite",
-    "nextval",
-    "pg_cancel_backend",
-    "pg_notify",
-    "pg_promote",
-    "pg_reload_conf",
-    "pg_rotate_logfile",
-    "pg_stat_file",
-    "pg_switch_wal",
-    "pg_terminate_backend",
-    "query_to_xml",
-    "query_to_xml_and_xmlschema",
-    "query_to_xmlschema",
-    "set_config",
-    "setseed",
-    "setval",
-    "ts_rewrite",
-    "ts_stat",
-];
+const ACTING: WordList = WordList(
+    "connectby cursor_to_xml cursor_to_xmlschema loread lowrite nextval pg_cancel_backend pg_notify
+     pg_promote pg_reload_conf pg_rotate_logfile pg_stat_file pg_switch_wal pg_terminate_backend
+     query_to_xml query_to_xml_and_xmlschema query_to_xmlschema set_config setseed setval
+     ts_rewrite ts_stat",
+);
 
 /// Volatile functions that only return information or wait.
-const HARMLESS: &[&str] = &[
-    "bernoulli",
-    "clock_timestamp",
-    "current_query",
-    "gen_random_uuid",
-    "pg_blocking_pids",
-    "pg_current_wal_flush_lsn",
-    "pg_current_wal_insert_lsn",
-    "pg_current_wal_lsn",
-    "pg_database_size",
-    "pg_indexes_size",
-    "pg_is_in_recovery",
-    "pg_lock_status",
-    "pg_relation_size",
-    "pg_sleep",
-    "pg_sleep_for",
-    "pg_sleep_until",
-    "pg_table_size",
-    "pg_tablespace_size",
-    "pg_total_relation_size",
-    "random",
-    "random_normal",
-    "system",
-    "timeofday",
-    "uuidv4",
-    "uuidv7",
-];
+const HARMLESS: WordList = WordList(
+    "bernoulli clock_timestamp current_query gen_random_uuid pg_blocking_pids
+     pg_current_wal_flush_lsn pg_current_wal_insert_lsn pg_current_wal_lsn pg_database_size
+     pg_indexes_size pg_is_in_recovery pg_lock_status pg_relation_size pg_sleep pg_sleep_for
+     pg_sleep_until pg_table_size pg_tablespace_size pg_total_relation_size random random_normal
+     system timeofday uuidv4 uuidv7",
+);
 
 /// Query for the volatile functions among these names, as typed or in lower case.
 pub(super) const VOLATILE_NAMES: &str = "SELECT DISTINCT proname::text FROM pg_catalog.pg_proc
@@ -82,12 +37,12 @@ pub(super) const VOLATILE_NAMES: &str = "SELECT DISTINCT proname::text FROM pg_c
 /// Returns true if a name is known to be that of an acting function.
 pub(super) fn is_acting(name: &str) -> bool {
     let name = name.to_lowercase();
-    ACTING.contains(&name.as_str()) || ACTING_PREFIXES.iter().any(|it| name.starts_with(it))
+    ACTING.contains(&name) || ACTING_PREFIXES.words().any(|it| name.starts_with(it))
 }
 
 /// Returns true if a volatile function is known to be harmless.
 pub(super) fn is_harmless(name: &str) -> bool {
-    HARMLESS.contains(&name)
+    HARMLESS.contains(name)
 }
 
 /// Identifiers and keywords of a statement; each unquoted one also in lower case.

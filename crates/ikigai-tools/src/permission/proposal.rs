@@ -2,87 +2,21 @@
 //!
 //! Wide enough to avoid further questions, but never for arbitrary commands.
 
+use ikigai_core::word_list::WordList;
+
 use super::patterns::literal;
 use super::read_only_lines::{is_reading, reads_with_any_option};
 use super::shell::{self, Word};
 use super::wrappers::{is_harmless_set, unwrap_command};
 
 /// Programs for which only the exact line is proposed: they delete, grant, fetch or run anything.
-const EXACT: &[&str] = &[
-    ".",
-    "awk",
-    "bash",
-    "builtin",
-    "bun",
-    "chgrp",
-    "chmod",
-    "chown",
-    "chroot",
-    "crontab",
-    "curl",
-    "dash",
-    "dd",
-    "deno",
-    "doas",
-    "env",
-    "eval",
-    "exec",
-    "fdisk",
-    "find",
-    "fish",
-    "gawk",
-    "ionice",
-    "kill",
-    "killall",
-    "ksh",
-    "ln",
-    "mkfs",
-    "mount",
-    "mv",
-    "nc",
-    "ncat",
-    "nice",
-    "node",
-    "nohup",
-    "npx",
-    "osascript",
-    "parallel",
-    "perl",
-    "php",
-    "pkill",
-    "python",
-    "python2",
-    "python3",
-    "rm",
-    "rmdir",
-    "rsync",
-    "ruby",
-    "scp",
-    "sed",
-    "setsid",
-    "sftp",
-    "sh",
-    "shred",
-    "socat",
-    "source",
-    "ssh",
-    "stdbuf",
-    "su",
-    "sudo",
-    "systemctl",
-    "tee",
-    "time",
-    "timeout",
-    "trap",
-    "truncate",
-    "umount",
-    "unlink",
-    "uvx",
-    "watch",
-    "wget",
-    "xargs",
-    "zsh",
-];
+const EXACT: WordList = WordList(
+    ". awk bash builtin bun chgrp chmod chown chroot crontab curl dash dd deno doas env eval exec
+     fdisk find fish gawk ionice kill killall ksh ln mkfs mount mv nc ncat nice node nohup npx
+     osascript parallel perl php pkill python python2 python3 rm rmdir rsync ruby scp sed setsid
+     sftp sh shred socat source ssh stdbuf su sudo systemctl tee time timeout trap truncate umount
+     unlink uvx watch wget xargs zsh",
+);
 
 /// Subcommands for which only the exact line is proposed.
 const EXACT_SUBCOMMANDS: &[(&str, &str)] = &[
@@ -147,7 +81,7 @@ pub fn pattern_for(line: &str) -> String {
 fn beginning(command: &[Word]) -> Option<String> {
     let (name, arguments) = command.split_first()?;
     let name = name.text.as_str();
-    if !is_name(name) || EXACT.contains(&name) {
+    if !is_name(name) || EXACT.contains(name) {
         return None;
     }
     let first = arguments.first().map(|word| word.text.as_str());

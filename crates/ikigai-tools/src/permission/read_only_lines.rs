@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
+use ikigai_core::word_list::WordList;
+
 use super::git::{BEFORE, SUBCOMMANDS};
-use super::programs::{Operands, Options, PROGRAMS, Program};
+use super::programs::{Operands, Options, Program, programs};
 use super::shell::{self, Word};
 
 /// Returns true if all commands of a line are known to only read.
@@ -22,7 +24,7 @@ pub(super) fn is_reading(command: &[Word]) -> bool {
     if name.text == "git" {
         return is_reading_git(arguments);
     }
-    find(PROGRAMS, name).is_some_and(|program| program.allows(arguments))
+    find(programs(), name).is_some_and(|program| program.allows(arguments))
 }
 
 /// Returns true if a command only reads, whatever the files of its directory contain.
@@ -39,27 +41,26 @@ pub(super) fn is_inert(command: &[Word]) -> bool {
 
 /// Returns true if a program only reads with any options.
 pub(super) fn reads_with_any_option(name: &str) -> bool {
-    PROGRAMS
-        .iter()
-        .any(|program| program.name == name && matches!(program.options, Options::Any))
+    programs().any(|program| program.name == name && matches!(program.options, Options::Any))
 }
 
 fn is_reading_git(arguments: &[Word]) -> bool {
     let mut rest = arguments;
     loop {
         match rest {
-            [option, after @ ..] if BEFORE.contains(&option.text.as_str()) => rest = after,
+            [option, after @ ..] if BEFORE.contains(&option.text) => rest = after,
             [option, _, after @ ..] if option.text == "-C" => rest = after,
             [name, after @ ..] => {
-                return find(SUBCOMMANDS, name).is_some_and(|program| program.allows(after));
+                let known = SUBCOMMANDS.iter().copied();
+                return find(known, name).is_some_and(|program| program.allows(after));
             }
             [] => return false,
         }
     }
 }
 
-fn find<'a>(programs: &'a [Program], name: &Word) -> Option<&'a Program> {
-    programs.iter().find(|program| program.name == name.text)
+fn find(mut programs: impl Iterator<Item = Program>, name: &Word) -> Option<Program> {
+    programs.find(|program| program.name == name.text)
 }
 
 impl Program {
@@ -86,7 +87,7 @@ impl Options {
         else {
             return true;
         };
-        if option == "--" || long.contains(&name_of(option)) {
+        if option == "--" || long.contains(name_of(option)) {
             return true;
         }
         if option.starts_with("--") {
@@ -107,15 +108,15 @@ impl Options {
 impl Operands {
     /// Returns true if these operands are allowed, given all words of the call.
     fn allow(self, all: &[Word], operands: &[&Word]) -> bool {
-        let is_one_of = |word: Option<&Word>, names: &[&str]| {
-            word.is_some_and(|word| names.contains(&word.text.as_str()))
+        let is_one_of = |word: Option<&Word>, names: WordList| {
+            word.is_some_and(|word| names.contains(&word.text))
         };
         match self {
             Self::Any => true,
             // A word that expands to file names can become any number of words.
             Self::Most(most) => operands.len() <= most && !operands.iter().any(|one| one.expands),
             Self::With(needed) => {
-                let is_needed = |word: &Word| needed.contains(&name_of(&word.text));
+                let is_needed = |word: &Word| needed.contains(name_of(&word.text));
                 operands.is_empty()
                     || all
                         .iter()
@@ -162,8 +163,8 @@ fn prints_lines_by_number(script: &str) -> bool {
 ///
 /// Commands with the same conditions share a row.
 pub fn reading_commands() -> String {
-    let git = SUBCOMMANDS.iter().map(|program| ("git ", program));
-    let all = PROGRAMS.iter().map(|program| ("", program)).chain(git);
+    let git = SUBCOMMANDS.iter().copied().map(|program| ("git ", program));
+    let all = programs().map(|program| ("", program)).chain(git);
     let mut rows: Vec<(String, String, String)> = Vec::new();
     for (before, program) in all {
         let name = format!("`{before}{}`", program.name);
@@ -199,7 +200,7 @@ impl Options {
         let mut all: Vec<String> = Vec::new();
         all.extend(flags.chars().map(|letter| format!("`-{letter}`")));
         all.extend(valued.chars().map(|letter| format!("`-{letter} …`")));
-        all.extend(long.iter().map(|name| format!("`{name}`")));
+        all.extend(long.words().map(|name| format!("`{name}`")));
         if all.is_empty() {
             return "none".to_owned();
         }
@@ -209,8 +210,8 @@ impl Options {
 
 impl Operands {
     fn in_words(self) -> String {
-        let listed = |words: &[&str]| {
-            let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
+        let listed = |words: WordList| {
+            let words: Vec<_> = words.words().map(|word| format!("`{word}`")).collect();
             words.join(", ")
         };
         match self {

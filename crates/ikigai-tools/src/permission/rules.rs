@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ikigai_core::EffectClass;
 use ikigai_core::settings::Rule;
+use ikigai_core::word_list::WordList;
 
 use super::patterns::{
     Reach, is_exactly, matches_address, matches_command, matches_path, matches_text,
@@ -20,94 +21,20 @@ use crate::{Paths, Place, Prepared};
 const SHELL_TOOL: &str = "bash";
 
 /// Words that run the command after them.
-const RUNNERS: &[&str] = &[
-    "!",
-    "arch",
-    "builtin",
-    "busybox",
-    "bwrap",
-    "caffeinate",
-    "catchsegv",
-    "cgexec",
-    "chronic",
-    "chroot",
-    "chrt",
-    "command",
-    "coproc",
-    "cpulimit",
-    "dbus-launch",
-    "dbus-run-session",
-    "do",
-    "doas",
-    "elif",
-    "else",
-    "entr",
-    "env",
-    "eval",
-    "exec",
-    "fakeroot",
-    "firejail",
-    "flock",
-    "gosu",
-    "i386",
-    "if",
-    "ionice",
-    "linux32",
-    "linux64",
-    "ltrace",
-    "nice",
-    "nohup",
-    "nsenter",
-    "numactl",
-    "parallel",
-    "pkexec",
-    "prlimit",
-    "proxychains",
-    "proxychains4",
-    "runuser",
-    "sem",
-    "setarch",
-    "setpriv",
-    "setsid",
-    "ssh",
-    "stdbuf",
-    "strace",
-    "su-exec",
-    "sudo",
-    "systemd-run",
-    "taskset",
-    "then",
-    "time",
-    "timeout",
-    "torify",
-    "torsocks",
-    "toybox",
-    "trap",
-    "tsocks",
-    "uname26",
-    "unbuffer",
-    "unshare",
-    "until",
-    "valgrind",
-    "watch",
-    "while",
-    "x86_64",
-    "xargs",
-    "xvfb-run",
-];
+const RUNNERS: WordList = WordList(
+    "! arch builtin busybox bwrap caffeinate catchsegv cgexec chronic chroot chrt command coproc
+     cpulimit dbus-launch dbus-run-session do doas elif else entr env eval exec fakeroot firejail
+     flock gosu i386 if ionice linux32 linux64 ltrace nice nohup nsenter numactl parallel pkexec
+     prlimit proxychains proxychains4 runuser sem setarch setpriv setsid ssh stdbuf strace su-exec
+     sudo systemd-run taskset then time timeout torify torsocks toybox trap tsocks uname26 unbuffer
+     unshare until valgrind watch while x86_64 xargs xvfb-run",
+);
 
 /// Runners with a first operand that is no part of the command, such as a file or a user.
 const OPERAND_RUNNERS: &[&str] = &["chroot", "flock", "gosu", "setarch", "ssh", "su-exec"];
 
 /// Words inside a command that run the command after them, such as those of `find`.
-const INNER_RUNNERS: &[&str] = &[
-    "--exec",
-    "--exec-batch",
-    "-exec",
-    "-execdir",
-    "-ok",
-    "-okdir",
-];
+const INNER_RUNNERS: WordList = WordList("--exec --exec-batch -exec -execdir -ok -okdir");
 
 /// Most words before a subcommand that are looked through.
 const MOST_OPTIONS: usize = 16;
@@ -348,7 +275,7 @@ fn rough_commands(line: &str) -> Vec<String> {
 fn refuses_command(pattern: &str, command: &str) -> bool {
     let mut words = command.split(' ');
     while let Some(word) = words.next() {
-        if INNER_RUNNERS.contains(&word) {
+        if INNER_RUNNERS.contains(word) {
             let inner: Vec<_> = words.collect();
             return refuses_command(pattern, &inner.join(" ")) || refuses_wrapped(pattern, command);
         }
@@ -393,7 +320,7 @@ fn refuses_wrapped(pattern: &str, command: &str) -> bool {
         {
             return true;
         }
-        let is_runner = RUNNERS.contains(&base);
+        let is_runner = RUNNERS.contains(base);
         let is_option = name.starts_with('-');
         // Options of a runner, their values, and numbers such as the time of `timeout`.
         let is_runners_own = is_behind_runner

@@ -5,34 +5,18 @@
 
 use std::path::PathBuf;
 
+use ikigai_core::word_list::WordList;
+
 use super::shell::Word;
 use crate::Place;
 use crate::paths::follow;
 
 /// Variables that change a program's reports, and not its code.
-const VARIABLES: &[&str] = &[
-    "CI",
-    "CLICOLOR",
-    "CLICOLOR_FORCE",
-    "COLORTERM",
-    "COLUMNS",
-    "DEBUG",
-    "FORCE_COLOR",
-    "LANG",
-    "LANGUAGE",
-    "LINES",
-    "LOG_LEVEL",
-    "NO_COLOR",
-    "PROPTEST_CASES",
-    "PYTHONUNBUFFERED",
-    "RUST_BACKTRACE",
-    "RUST_LIB_BACKTRACE",
-    "RUST_LOG",
-    "RUST_TEST_THREADS",
-    "TERM",
-    "TZ",
-    "VERBOSE",
-];
+const VARIABLES: WordList = WordList(
+    "CI CLICOLOR CLICOLOR_FORCE COLORTERM COLUMNS DEBUG FORCE_COLOR LANG LANGUAGE LINES LOG_LEVEL
+     NO_COLOR PROPTEST_CASES PYTHONUNBUFFERED RUST_BACKTRACE RUST_LIB_BACKTRACE RUST_LOG
+     RUST_TEST_THREADS TERM TZ VERBOSE",
+);
 
 /// Prefix of further harmless variables: the parts of a locale.
 const LOCALE_PREFIX: &str = "LC_";
@@ -196,7 +180,7 @@ fn is_harmless_assignment(word: &Word) -> bool {
         .is_some_and(|part| part.chars().all(|c| c.is_ascii_uppercase()));
     word.is_assignment()
         && !word.expands
-        && (is_locale || VARIABLES.contains(&name))
+        && (is_locale || VARIABLES.contains(name))
         && value.chars().all(is_plain_char)
 }
 

@@ -2,6 +2,8 @@
 
 use std::ffi::{OsStr, OsString};
 
+use ikigai_core::word_list::WordList;
+
 /// Variables set for every child.
 ///
 /// A child has no terminal, so no program may draw on one, page its output, prompt or edit there.
@@ -17,17 +19,8 @@ const SET: &[(&str, &str)] = &[
 ];
 
 /// Words that mark a secret anywhere in a variable's name.
-const SECRET_WORDS: &[&str] = &[
-    "APIKEY",
-    "AUTHORIZATION",
-    "COOKIE",
-    "CREDENTIAL",
-    "JWT",
-    "PASS",
-    "PRIVATEKEY",
-    "SECRET",
-    "TOKEN",
-];
+const SECRET_WORDS: WordList =
+    WordList("APIKEY AUTHORIZATION COOKIE CREDENTIAL JWT PASS PRIVATEKEY SECRET TOKEN");
 
 /// Words of natural language processing, in which `TOKEN` is no secret.
 const HARMLESS_WORDS: &[&str] = &["TOKENIZ", "TOKENIS"];
@@ -146,7 +139,7 @@ fn is_secret_name(name: &str) -> bool {
         .fold(name.to_ascii_uppercase(), |name, word| {
             name.replace(word, "")
         });
-    SECRET_WORDS.iter().any(|word| name.contains(word))
+    SECRET_WORDS.words().any(|word| name.contains(word))
         || name.split('_').any(|part| SECRET_PARTS.contains(&part))
 }
 

@@ -3,36 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use ikigai_core::word_list::WordList;
+
 /// Settings without a subsection that run a program, or load other settings.
-const PLAIN: &[&str] = &[
-    "core.alternaterefscommand",
-    "core.askpass",
-    "core.editor",
-    "core.fsmonitor",
-    "core.gitproxy",
-    "core.hookspath",
-    "core.pager",
-    "core.sshcommand",
-    "credential.helper",
-    "diff.external",
-    "gpg.program",
-    "imap.tunnel",
-    "include.path",
-    "init.templatedir",
-    "instaweb.httpd",
-    "interactive.difffilter",
-    "man.viewer",
-    "protocol.allow",
-    "sendemail.sendmailcmd",
-    "sendemail.smtpserver",
-    "sendemail.tocmd",
-    "sendemail.cccmd",
-    "sendemail.headercmd",
-    "sequence.editor",
-    "tar.command",
-    "uploadpack.packobjectshook",
-    "web.browser",
-];
+const PLAIN: WordList = WordList(
+    "core.alternaterefscommand core.askpass core.editor core.fsmonitor core.gitproxy core.hookspath
+     core.pager core.sshcommand credential.helper diff.external gpg.program imap.tunnel
+     include.path init.templatedir instaweb.httpd interactive.difffilter man.viewer protocol.allow
+     sendemail.sendmailcmd sendemail.smtpserver sendemail.tocmd sendemail.cccmd sendemail.headercmd
+     sequence.editor tar.command uploadpack.packobjectshook web.browser",
+);
 
 /// Sections in which any setting runs a program.
 const SECTIONS: &[&str] = &["alias", "filter", "hook", "pager"];
@@ -88,7 +68,7 @@ pub fn runs_program(key: &str) -> bool {
             let name = name.to_ascii_lowercase();
             BELOW.contains(&(section.as_str(), name.as_str()))
         }
-        None => PLAIN.contains(&key.to_ascii_lowercase().as_str()),
+        None => PLAIN.contains(&key.to_ascii_lowercase()),
     }
 }
 

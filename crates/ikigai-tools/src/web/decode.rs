@@ -1,6 +1,7 @@
 //! Content type and text of a body.
 
 use encoding_rs::{Encoding, UTF_8};
+use ikigai_core::word_list::WordList;
 
 /// Size of the start in which a page may declare its charset.
 const DECLARED_WITHIN_BYTES: usize = 1024;
@@ -26,29 +27,16 @@ pub(crate) fn content(kind: &str, body: &[u8]) -> Content {
 }
 
 fn is_text(kind: &str) -> bool {
-    const APPLICATIONS: &[&str] = &[
-        "ecmascript",
-        "graphql",
-        "javascript",
-        "json",
-        "jsonlines",
-        "ld+json",
-        "sql",
-        "toml",
-        "x-javascript",
-        "x-ndjson",
-        "x-sh",
-        "x-toml",
-        "x-yaml",
-        "xml",
-        "yaml",
-    ];
+    const APPLICATIONS: WordList = WordList(
+        "ecmascript graphql javascript json jsonlines ld+json sql toml x-javascript x-ndjson x-sh
+         x-toml x-yaml xml yaml",
+    );
     kind.starts_with("text/")
         || kind.ends_with("+json")
         || kind.ends_with("+xml") && kind != "image/svg+xml"
         || kind
             .strip_prefix("application/")
-            .is_some_and(|name| APPLICATIONS.contains(&name))
+            .is_some_and(|name| APPLICATIONS.contains(name))
 }
 
 fn guess_encoding(body: &[u8]) -> Content {

@@ -1,5 +1,6 @@
 //! Conversion of a page to Markdown, in the order of the page.
 
+use ikigai_core::word_list::WordList;
 use reqwest::Url;
 
 use super::html::{HtmlTag, HtmlToken, tokens};
@@ -18,22 +19,9 @@ const PARAGRAPHS: &[&str] = &[
 ];
 
 /// Elements that only start and end a line.
-const LINES: &[&str] = &[
-    "address",
-    "caption",
-    "center",
-    "dd",
-    "div",
-    "dt",
-    "figcaption",
-    "legend",
-    "option",
-    "summary",
-    "tbody",
-    "tfoot",
-    "thead",
-    "tr",
-];
+const LINES: WordList = WordList(
+    "address caption center dd div dt figcaption legend option summary tbody tfoot thead tr",
+);
 
 /// Characters from which on the main part replaces the whole page.
 const LEAST_MAIN: usize = 200;
@@ -362,7 +350,7 @@ impl<'a> Writer<'a> {
         }
         if PARAGRAPHS.contains(&name) {
             self.lines.paragraph();
-        } else if LINES.contains(&name) {
+        } else if LINES.contains(name) {
             self.lines.line();
         }
     }

@@ -1,110 +1,21 @@
 //! Command lines that need the terminal: editors, pagers and other full-screen programs.
 
+use ikigai_core::word_list::WordList;
+
 /// Programs that draw on the whole screen or read keys.
-const FULL_SCREEN: &[&str] = &[
-    "alsamixer",
-    "atop",
-    "bpython",
-    "btop",
-    "byobu",
-    "cfdisk",
-    "cmus",
-    "dialog",
-    "elinks",
-    "emacs",
-    "fzf",
-    "gdb",
-    "gitui",
-    "glances",
-    "helix",
-    "htop",
-    "hx",
-    "iftop",
-    "info",
-    "iotop",
-    "ipython",
-    "irssi",
-    "joe",
-    "kak",
-    "lazydocker",
-    "lazygit",
-    "less",
-    "lf",
-    "links",
-    "lldb",
-    "lynx",
-    "man",
-    "mc",
-    "mcedit",
-    "micro",
-    "more",
-    "mosh",
-    "most",
-    "mutt",
-    "nano",
-    "ncdu",
-    "ne",
-    "neomutt",
-    "nethogs",
-    "nmtui",
-    "nnn",
-    "nvim",
-    "nvtop",
-    "pico",
-    "ranger",
-    "screen",
-    "sk",
-    "su",
-    "tig",
-    "tmux",
-    "top",
-    "vi",
-    "view",
-    "vifm",
-    "vim",
-    "vimdiff",
-    "vimtutor",
-    "vipw",
-    "visudo",
-    "w3m",
-    "watch",
-    "weechat",
-    "whiptail",
-    "yazi",
-    "zellij",
-];
+const FULL_SCREEN: WordList = WordList(
+    "alsamixer atop bpython btop byobu cfdisk cmus dialog elinks emacs fzf gdb gitui glances helix
+     htop hx iftop info iotop ipython irssi joe kak lazydocker lazygit less lf links lldb lynx man
+     mc mcedit micro more mosh most mutt nano ncdu ne neomutt nethogs nmtui nnn nvim nvtop pico
+     ranger screen sk su tig tmux top vi view vifm vim vimdiff vimtutor vipw visudo w3m watch
+     weechat whiptail yazi zellij",
+);
 
 /// Programs that talk with a person if they get no arguments.
-const ALONE: &[&str] = &[
-    "bash",
-    "bc",
-    "dash",
-    "deno",
-    "erl",
-    "fish",
-    "ftp",
-    "ghci",
-    "iex",
-    "irb",
-    "julia",
-    "ksh",
-    "lua",
-    "mongosh",
-    "mysql",
-    "node",
-    "ocaml",
-    "passwd",
-    "psql",
-    "python",
-    "python3",
-    "R",
-    "redis-cli",
-    "scala",
-    "sh",
-    "sqlite3",
-    "telnet",
-    "zsh",
-];
+const ALONE: WordList = WordList(
+    "bash bc dash deno erl fish ftp ghci iex irb julia ksh lua mongosh mysql node ocaml passwd psql
+     python python3 R redis-cli scala sh sqlite3 telnet zsh",
+);
 
 /// Command prefixes that do not change the need for a terminal.
 const WRAPPERS: &[&str] = &["command", "doas", "env", "exec", "nice", "sudo", "time"];
@@ -162,8 +73,8 @@ fn program_wants_terminal(part: &str) -> bool {
                 .count()
                 < 2
         }
-        name if FULL_SCREEN.contains(&name) => true,
-        name => ALONE.contains(&name) && arguments.is_empty(),
+        name if FULL_SCREEN.contains(name) => true,
+        name => ALONE.contains(name) && arguments.is_empty(),
     }
 }
 

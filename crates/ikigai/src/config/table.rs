@@ -27,20 +27,8 @@ pub(crate) struct Key {
     pub(crate) default: &'static str,
     /// Description.
     pub(crate) about: &'static str,
-    /// Environment variable that overrides the files.
-    pub(crate) variable: Option<&'static str>,
     /// Right of a project's file.
     pub(crate) project: Project,
-}
-
-const fn key(path: &'static str, default: &'static str, about: &'static str) -> Key {
-    Key {
-        path,
-        default,
-        about,
-        variable: None,
-        project: Project::Refused,
-    }
 }
 
 impl Key {
@@ -49,10 +37,12 @@ impl Key {
         !matches!(self.project, Project::Refused | Project::Ignored)
     }
 
-    const fn variable(self, name: &'static str) -> Self {
-        Self {
-            variable: Some(name),
-            ..self
+    /// Returns the environment variable that overrides the files.
+    pub(crate) fn variable(&self) -> Option<&'static str> {
+        match self.path {
+            "store" => Some("IKIGAI_DB"),
+            "budget_tokens" => Some("IKIGAI_SLIDING_CONTEXT_TOKENS"),
+            _ => None,
         }
     }
 
@@ -68,281 +58,84 @@ impl Key {
         }
     }
 
-    const fn project(self, project: Project) -> Self {
-        Self { project, ..self }
-    }
-
     /// Returns the description of a default that is not a value.
     pub(crate) fn without(&self) -> Option<&'static str> {
         self.default.strip_prefix("- ")
     }
 }
 
-/// All keys, in the order of display; keys of one section are adjacent.
-pub(crate) const KEYS: &[Key] = &[
-    key(
-        "store",
-        "- $XDG_DATA_HOME/ikigai/ikigai.db",
-        "database: PATH, sqlite:PATH or postgres://…",
-    )
-    .variable("IKIGAI_DB"),
-    key(
-        "model",
-        "- the first provider with a key, else demo",
-        "model of new agents: [PROVIDER:]NAME[/LEVEL]",
-    )
-    .project(Project::Replaces),
-    key(
-        "resume",
-        "\"ask\"",
-        "interrupted turns at start: ask (list them), auto (continue) or never (ignore)",
-    ),
-    key(
-        "on_hangup",
-        "\"background\"",
-        "when the terminal closes: background (keep working) or pause",
-    ),
-    key(
-        "theme",
-        "\"terminal\"",
-        "colours: terminal, dark, light, daltonized or mono",
-    )
-    .project(Project::Ignored),
-    key(
-        "symbols",
-        "- from the locale",
-        "symbols on the screen: unicode or ascii",
-    )
-    .project(Project::Ignored),
-    key(
-        "mouse",
-        "true",
-        "use the mouse; false: leave it to the terminal",
-    )
-    .project(Project::Ignored),
-    key(
-        "notify",
-        "\"osc9\"",
-        "notifications while the terminal is not focused: osc9, bell, off or command PROGRAM",
-    ),
-    key(
-        "budget_tokens",
-        "- the model's context window",
-        "maximum tokens of a request",
-    )
-    .variable("IKIGAI_SLIDING_CONTEXT_TOKENS")
-    .project(Project::Lowers),
-    key(
-        "compact_at",
-        "80",
-        "summarise the conversation at this percent of the budget; 0: never",
-    )
-    .project(Project::Replaces),
-    key(
-        "ca_file",
-        "- SSL_CERT_FILE, if set",
-        "additional trusted certificates",
-    ),
-    key(
-        "user.name",
-        "- the login name",
-        "your name as author in a local store; on a server it is your role",
-    ),
-    key(
-        "keys.*",
-        "- see docs/keys.md",
-        "key binding: \"ctrl-o\" = \"newline\"",
-    )
-    .project(Project::Ignored),
-    key(
-        "context.shorten_at",
-        "70",
-        "shorten old tool outputs above this percent of the budget",
-    )
-    .project(Project::Replaces),
-    key("context.shorten_to", "50", "… down to this percent").project(Project::Replaces),
-    key(
-        "context.keep_outputs",
-        "40",
-        "keep the newest tool outputs whole, up to this percent of the budget",
-    )
-    .project(Project::Replaces),
-    key(
-        "context.keep_messages",
-        "20",
-        "keep your messages verbatim after a summary, up to this percent of the budget",
-    )
-    .project(Project::Replaces),
-    key(
-        "context.keep_messages_tokens",
-        "20000",
-        "… and at most this many tokens",
-    )
-    .project(Project::Replaces),
-    key(
-        "context.result_percent",
-        "25",
-        "all tool results of one answer, at most this percent of the budget",
-    )
-    .project(Project::Replaces),
-    key(
-        "context.result_kb",
-        "32",
-        "… and each result at most this many KB",
-    )
-    .project(Project::Replaces),
-    key(
-        "permissions.allow",
-        "[]",
-        "calls to allow without asking: tool and pattern",
-    ),
-    key(
-        "permissions.refuse",
-        "[]",
-        "calls to refuse: tool and pattern",
-    )
-    .project(Project::Adds),
-    key("sandbox.enabled", "true", "run tool processes in a sandbox"),
-    key(
-        "sandbox.network",
-        "false",
-        "network access in the sandbox: true, or a list of hosts such as `*.example.com`",
-    )
-    .project(Project::Narrows),
-    key(
-        "sandbox.writable",
-        "[]",
-        "paths that tools can write, besides the working directory",
-    ),
-    key(
-        "sandbox.loopback_ports",
-        "[]",
-        "ports on 127.0.0.1 and ::1 that tools can connect to, besides their own",
-    ),
-    key(
-        "sandbox.hidden",
-        "[]",
-        "paths that tools cannot access, besides API keys and the store",
-    )
-    .project(Project::Adds),
-    key(
-        "sandbox.pass_env",
-        "[]",
-        "environment variables to pass to tools although they look like secrets",
-    ),
-    key("sandbox.keep_variables", "[]", "old name of pass_env"),
-    key(
-        "web.private_addresses",
-        "false",
-        "let web_fetch access this machine and the local network",
-    ),
-    key(
-        "web.searxng",
-        "\"\"",
-        "address of a SearXNG server that web_search uses",
-    ),
-    key("limits.requests", "200", "maximum requests per turn").project(Project::Lowers),
-    key("limits.calls", "1000", "maximum tool calls per turn").project(Project::Lowers),
-    key("limits.minutes", "480", "maximum minutes per turn").project(Project::Lowers),
-    key(
-        "limits.process_hours",
-        "24",
-        "maximum hours of a background process",
-    )
-    .project(Project::Lowers),
-    key(
-        "agents.depth",
-        "8",
-        "maximum generations below a root agent",
-    ),
-    key("agents.children", "100", "maximum live children per agent"),
-    key("agents.family", "1000", "maximum live agents per root"),
-    key(
-        "agents.requests",
-        "16",
-        "maximum parallel requests per process",
-    ),
-    key("providers.*.base_url", "- built in", "URL of the server"),
-    key(
-        "providers.*.dialect",
-        "- built in, else chat",
-        "API: responses, chat, messages or gemini",
-    ),
-    key(
-        "providers.*.key_env",
-        "- built in",
-        "environment variable with the API key",
-    ),
-    key(
-        "providers.*.key_command",
-        "- none",
-        "command that prints the API key",
-    ),
-    key("providers.*.headers", "- none", "additional HTTP headers"),
-    key("providers.*.connect", "10", "connection timeout in seconds"),
-    key(
-        "providers.*.first_byte",
-        "120",
-        "timeout for the start of an answer, in seconds",
-    ),
-    key(
-        "providers.*.idle",
-        "120",
-        "timeout between two parts of an answer, in seconds",
-    ),
-    key(
-        "providers.*.ca_file",
-        "- the global ca_file",
-        "additional trusted certificates",
-    ),
-    key(
-        "providers.*.short_call_ids",
-        "- depends on the provider",
-        "chat: use tool call ids of nine characters",
-    ),
-    key(
-        "providers.*.alternating_roles",
-        "- depends on the provider",
-        "chat: merge consecutive messages of one role",
-    ),
-    key(
-        "models.*.context_window",
-        "- built-in table, else from the server",
-        "context window in tokens",
-    )
-    .project(Project::Lowers),
-    key(
-        "models.*.max_output",
-        "- decided by the server",
-        "maximum tokens of an answer",
-    )
-    .project(Project::Lowers),
-    key(
-        "models.*.images",
-        "- built-in table, else false",
-        "true: the model takes images",
-    ),
-    key(
-        "models.*.price_in",
-        "- built-in table",
-        "$ per million input tokens",
-    ),
-    key(
-        "models.*.price_out",
-        "- built-in table",
-        "$ per million output tokens",
-    ),
-    key(
-        "models.*.price_cache_read",
-        "- built-in table",
-        "$ per million tokens read from the cache",
-    ),
-    key(
-        "models.*.price_cache_write",
-        "- built-in table",
-        "$ per million tokens written to the cache",
-    ),
-];
+/// Defines the table: path, default, right of a project, description.
+macro_rules! keys {
+    ($($path:literal $default:literal $project:ident $about:literal)+) => {
+        /// All keys, in the order of display; keys of one section are adjacent.
+        pub(crate) const KEYS: &[Key] = &[$(Key {
+            path: $path,
+            default: $default,
+            about: $about,
+            project: Project::$project,
+        }),+];
+    };
+}
+
+keys! {
+    "store" "- $XDG_DATA_HOME/ikigai/ikigai.db" Refused "database: PATH, sqlite:PATH or postgres://…"
+    "model" "- the first provider with a key, else demo" Replaces "model of new agents: [PROVIDER:]NAME[/LEVEL]"
+    "resume" "\"ask\"" Refused "interrupted turns at start: ask (list them), auto (continue) or never (ignore)"
+    "on_hangup" "\"background\"" Refused "when the terminal closes: background (keep working) or pause"
+    "theme" "\"terminal\"" Ignored "colours: terminal, dark, light, daltonized or mono"
+    "symbols" "- from the locale" Ignored "symbols on the screen: unicode or ascii"
+    "mouse" "true" Ignored "use the mouse; false: leave it to the terminal"
+    "notify" "\"osc9\"" Refused "notifications while the terminal is not focused: osc9, bell, off or command PROGRAM"
+    "budget_tokens" "- the model's context window" Lowers "maximum tokens of a request"
+    "compact_at" "80" Replaces "summarise the conversation at this percent of the budget; 0: never"
+    "ca_file" "- SSL_CERT_FILE, if set" Refused "additional trusted certificates"
+    "user.name" "- the login name" Refused "your name as author in a local store; on a server it is your role"
+    "keys.*" "- see docs/keys.md" Ignored "key binding: \"ctrl-o\" = \"newline\""
+    "context.shorten_at" "70" Replaces "shorten old tool outputs above this percent of the budget"
+    "context.shorten_to" "50" Replaces "… down to this percent"
+    "context.keep_outputs" "40" Replaces "keep the newest tool outputs whole, up to this percent of the budget"
+    "context.keep_messages" "20" Replaces "keep your messages verbatim after a summary, up to this percent of the budget"
+    "context.keep_messages_tokens" "20000" Replaces "… and at most this many tokens"
+    "context.result_percent" "25" Replaces "all tool results of one answer, at most this percent of the budget"
+    "context.result_kb" "32" Replaces "… and each result at most this many KB"
+    "permissions.allow" "[]" Refused "calls to allow without asking: tool and pattern"
+    "permissions.refuse" "[]" Adds "calls to refuse: tool and pattern"
+    "sandbox.enabled" "true" Refused "run tool processes in a sandbox"
+    "sandbox.network" "false" Narrows "network access in the sandbox: true, or a list of hosts such as `*.example.com`"
+    "sandbox.writable" "[]" Refused "paths that tools can write, besides the working directory"
+    "sandbox.loopback_ports" "[]" Refused "ports on 127.0.0.1 and ::1 that tools can connect to, besides their own"
+    "sandbox.hidden" "[]" Adds "paths that tools cannot access, besides API keys and the store"
+    "sandbox.pass_env" "[]" Refused "environment variables to pass to tools although they look like secrets"
+    "sandbox.keep_variables" "[]" Refused "old name of pass_env"
+    "web.private_addresses" "false" Refused "let web_fetch access this machine and the local network"
+    "web.searxng" "\"\"" Refused "address of a SearXNG server that web_search uses"
+    "limits.requests" "200" Lowers "maximum requests per turn"
+    "limits.calls" "1000" Lowers "maximum tool calls per turn"
+    "limits.minutes" "480" Lowers "maximum minutes per turn"
+    "limits.process_hours" "24" Lowers "maximum hours of a background process"
+    "agents.depth" "8" Refused "maximum generations below a root agent"
+    "agents.children" "100" Refused "maximum live children per agent"
+    "agents.family" "1000" Refused "maximum live agents per root"
+    "agents.requests" "16" Refused "maximum parallel requests per process"
+    "providers.*.base_url" "- built in" Refused "URL of the server"
+    "providers.*.dialect" "- built in, else chat" Refused "API: responses, chat, messages or gemini"
+    "providers.*.key_env" "- built in" Refused "environment variable with the API key"
+    "providers.*.key_command" "- none" Refused "command that prints the API key"
+    "providers.*.headers" "- none" Refused "additional HTTP headers"
+    "providers.*.connect" "10" Refused "connection timeout in seconds"
+    "providers.*.first_byte" "120" Refused "timeout for the start of an answer, in seconds"
+    "providers.*.idle" "120" Refused "timeout between two parts of an answer, in seconds"
+    "providers.*.ca_file" "- the global ca_file" Refused "additional trusted certificates"
+    "providers.*.short_call_ids" "- depends on the provider" Refused "chat: use tool call ids of nine characters"
+    "providers.*.alternating_roles" "- depends on the provider" Refused "chat: merge consecutive messages of one role"
+    "models.*.context_window" "- built-in table, else from the server" Lowers "context window in tokens"
+    "models.*.max_output" "- decided by the server" Lowers "maximum tokens of an answer"
+    "models.*.images" "- built-in table, else false" Refused "true: the model takes images"
+    "models.*.price_in" "- built-in table" Refused "$ per million input tokens"
+    "models.*.price_out" "- built-in table" Refused "$ per million output tokens"
+    "models.*.price_cache_read" "- built-in table" Refused "$ per million tokens read from the cache"
+    "models.*.price_cache_write" "- built-in table" Refused "$ per million tokens written to the cache"
+}
 
 /// Returns the list of keys for `--help`.
 pub(crate) fn help() -> String {
@@ -350,7 +143,7 @@ pub(crate) fn help() -> String {
     for key in KEYS {
         let default = key.without().unwrap_or(key.default);
         let _ = write!(text, "\n  {:<29} {default}\n      {}", key.path, key.about);
-        if let Some(variable) = key.variable {
+        if let Some(variable) = key.variable() {
             let _ = write!(text, "; {variable} overrides it");
         }
         let _ = write!(text, " [project: {}]", key.project_word());

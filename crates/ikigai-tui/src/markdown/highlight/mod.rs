@@ -6,6 +6,8 @@ mod languages;
 #[cfg(test)]
 mod tests;
 
+use ikigai_core::word_list::WordList;
+
 use languages::{Form, Language};
 
 use crate::line::TextSpan;
@@ -86,20 +88,8 @@ fn diff_role(line: &str) -> Tone {
 }
 
 /// Keywords that are followed by a name.
-const DEFINING: [&str; 12] = [
-    "fn",
-    "def",
-    "class",
-    "struct",
-    "enum",
-    "trait",
-    "function",
-    "func",
-    "interface",
-    "type",
-    "mod",
-    "fun",
-];
+const DEFINING: WordList =
+    WordList("fn def class struct enum trait function func interface type mod fun");
 
 struct Lexer<'a> {
     language: &'static Language,
@@ -316,21 +306,21 @@ impl<'a> Lexer<'a> {
         let length = word_length(rest, self.language);
         let word = rest.get(..length).unwrap_or(rest);
         let after = rest.get(length..).unwrap_or_default();
-        let known = |keyword: &&str| {
-            *keyword == word || self.language.any_case && keyword.eq_ignore_ascii_case(word)
+        let known = |keyword: &str| {
+            keyword == word || self.language.any_case && keyword.eq_ignore_ascii_case(word)
         };
         let is_key = self.language.form == Form::Keys
             && matches!(after.trim_start().bytes().next(), Some(b':' | b'='));
         let role = if is_key {
             Tone::Name
-        } else if self.language.keywords.iter().any(known) {
+        } else if self.language.keywords.words().any(known) {
             Tone::Keyword
         } else if self.defines || after.starts_with('(') || after.starts_with("!(") {
             Tone::Name
         } else {
             Tone::Code
         };
-        self.defines = role == Tone::Keyword && DEFINING.contains(&word);
+        self.defines = role == Tone::Keyword && DEFINING.contains(word);
         self.take(length, role);
     }
 

@@ -171,7 +171,7 @@ fn page_table() -> String {
             Some(words) => words.to_owned(),
             None => format!("`{}`", key.default),
         };
-        let variable = match key.variable {
+        let variable = match key.variable() {
             Some(name) => format!("; `{name}` overrides it"),
             None => String::new(),
         };
