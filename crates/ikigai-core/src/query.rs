@@ -69,3 +69,23 @@ pub struct PageQuery {
     /// Largest number of rows.
     pub limit: usize,
 }
+
+impl PageQuery {
+    /// Reads the oldest rows of a span, oldest first.
+    pub const fn oldest(span: Span, limit: usize) -> Self {
+        Self {
+            span,
+            direction: Direction::Forwards,
+            limit,
+        }
+    }
+
+    /// Reads the newest rows of a span, newest first.
+    pub const fn newest(span: Span, limit: usize) -> Self {
+        Self {
+            span,
+            direction: Direction::Backwards,
+            limit,
+        }
+    }
+}

@@ -11,7 +11,7 @@ mod tests;
 use std::collections::HashSet;
 use std::io::{self, Write};
 
-use ikigai_core::{AgentId, AgentState, Direction, Kind, PageQuery, Row, RowRef, Seq, Span};
+use ikigai_core::{AgentId, AgentState, Kind, PageQuery, Row, RowRef, Seq, Span};
 use ikigai_store::{Agent, AgentRecord};
 use thiserror::Error;
 use tokio::sync::mpsc;
@@ -258,11 +258,7 @@ impl Writing<'_> {
     async fn span(&mut self, span: Span, state: &AgentState) -> Result<(), ExportError> {
         let mut from = span.from.max(Seq(1));
         while from <= span.to {
-            let query = PageQuery {
-                span: Span { from, ..span },
-                direction: Direction::Forwards,
-                limit: PAGE_ROWS,
-            };
+            let query = PageQuery::oldest(Span { from, ..span }, PAGE_ROWS);
             let rows = self.engine.reader().page(query).await?;
             let Some(last) = rows.last() else {
                 break;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ikigai_core::{AgentId, Direction, PageQuery, Row, Seq, Span};
+use ikigai_core::{AgentId, PageQuery, Row, Seq, Span};
 use ikigai_store::{ReadLog, StoreError, Watch};
 
 use crate::Engine;
@@ -80,11 +80,10 @@ impl Follow {
     }
 
     async fn rows(&mut self) -> Result<Vec<Row>, StoreError> {
-        let query = PageQuery {
-            span: Span::new(self.agent, self.after.next(), Seq(i64::MAX as u64)),
-            direction: Direction::Forwards,
-            limit: PAGE_ROWS,
-        };
+        let query = PageQuery::oldest(
+            Span::new(self.agent, self.after.next(), Seq(i64::MAX as u64)),
+            PAGE_ROWS,
+        );
         let rows = self.store.page(query).await?;
         if let Some(last) = rows.last() {
             self.after = last.at.seq;

@@ -3,7 +3,7 @@
 use ikigai_core::data::{self, AssistantData, ErrorData};
 use ikigai_core::project::assemble;
 use ikigai_core::settings::ModelChoice;
-use ikigai_core::{AgentId, Direction, Kind, PageQuery, Request, Row, RowRef, Seq, Span};
+use ikigai_core::{AgentId, Kind, PageQuery, Request, Row, RowRef, Seq, Span};
 use ikigai_store::{Agent, ReadLog, StoreError, history};
 
 use crate::{EngineError, EngineReader};
@@ -93,11 +93,7 @@ async fn before_next_answer(store: &dyn ReadLog, at: RowRef) -> Result<RowRef, S
             from: last.seq.next(),
             ..Span::whole(at.agent)
         };
-        let query = PageQuery {
-            span,
-            direction: Direction::Forwards,
-            limit: PAGE_ROWS,
-        };
+        let query = PageQuery::oldest(span, PAGE_ROWS);
         let rows = store.page(query).await?;
         for row in &rows {
             if ends_the_wait(row) {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ikigai_core::data::{self, ToolResultData};
 use ikigai_core::view::Entry;
-use ikigai_core::{AgentId, Direction, Kind, Micros, PageQuery, Row, RowRef, Seq, Span};
+use ikigai_core::{AgentId, Kind, Micros, PageQuery, Row, RowRef, Seq, Span};
 use ikigai_store::{Agent, AgentRecord, ReadLog, StoreError, history};
 use ikigai_tools::output::clean;
 use ikigai_tools::tool_names::{TODO, current_name};
@@ -146,11 +146,7 @@ async fn written_by(
     other: &AgentRecord,
     stale: &Stale,
 ) -> Result<Option<(RowRef, Micros)>, StoreError> {
-    let query = PageQuery {
-        span: Span::new(other.id, Seq(1), other.head),
-        direction: Direction::Backwards,
-        limit: OTHERS_ROWS,
-    };
+    let query = PageQuery::newest(Span::new(other.id, Seq(1), other.head), OTHERS_ROWS);
     let rows = engine.reader().page(query).await?;
     let wrote = rows.iter().find(|row| {
         row.kind.read_as() == Some(Kind::ToolResult)

@@ -3,9 +3,7 @@
 use ikigai_core::path::Path;
 use ikigai_core::state::{Applied, ApplyError, ReadSnapshot};
 use ikigai_core::view::{Entry, Wants};
-use ikigai_core::{
-    AgentId, AgentState, ControlQuery, Direction, PageQuery, Row, RowRef, Seq, Span, View,
-};
+use ikigai_core::{AgentId, AgentState, ControlQuery, PageQuery, Row, RowRef, Seq, Span, View};
 
 use crate::batch::{Batch, Effect};
 use crate::error::{CommitError, StoreError};
@@ -310,11 +308,7 @@ pub async fn store_snapshots(store: &dyn Log, agent: AgentId) -> Result<(), Comm
 /// Reads one row.
 pub async fn row_at(store: &dyn ReadLog, row: RowRef) -> Result<Option<Row>, StoreError> {
     let span = Span::new(row.agent, row.seq, row.seq);
-    let query = PageQuery {
-        span,
-        direction: Direction::Forwards,
-        limit: 1,
-    };
+    let query = PageQuery::oldest(span, 1);
     Ok(store.page(query).await?.pop())
 }
 

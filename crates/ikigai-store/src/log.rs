@@ -4,7 +4,7 @@ use std::io::BufRead;
 
 pub use ikigai_core::BoxFuture;
 use ikigai_core::{
-    AgentId, ControlQuery, Direction, Kind, PageQuery, ProcessId, Row, RowRef, SessionId, Span,
+    AgentId, ControlQuery, Kind, PageQuery, ProcessId, Row, RowRef, SessionId, Span,
 };
 use tokio::sync::mpsc;
 
@@ -65,11 +65,7 @@ pub trait ReadLog: Send + Sync {
         Box::pin(async move {
             let mut found = Vec::new();
             for span in spans {
-                let query = PageQuery {
-                    span,
-                    direction: Direction::Backwards,
-                    limit: usize::MAX,
-                };
+                let query = PageQuery::newest(span, usize::MAX);
                 let rows = self.page(query).await?.into_iter();
                 found.extend(rows.filter(|row| row.kind.read_as() == Some(Kind::User)));
                 found.truncate(limit);

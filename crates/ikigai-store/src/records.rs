@@ -8,8 +8,7 @@ use ikigai_core::data::{self, Amounts, UsageData};
 use ikigai_core::words::stored_words;
 pub use ikigai_core::words::{EffectClass, UnknownWord};
 use ikigai_core::{
-    AgentId, ControlQuery, Direction, Epoch, Micros, PageQuery, ProcessId, Row, RowRef, Seq,
-    SessionId, Span,
+    AgentId, ControlQuery, Epoch, Micros, PageQuery, ProcessId, Row, RowRef, Seq, SessionId, Span,
 };
 
 stored_words! {
@@ -407,11 +406,7 @@ impl PageCollector {
 
     /// Makes the query for the next span.
     pub(crate) fn query(&self, span: Span) -> PageQuery {
-        PageQuery {
-            span,
-            direction: Direction::Backwards,
-            limit: self.limit - self.rows.len(),
-        }
+        PageQuery::newest(span, self.limit - self.rows.len())
     }
 
     /// Adds a page; returns whether to continue with the next span.

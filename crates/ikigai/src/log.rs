@@ -7,7 +7,7 @@ use ikigai_core::load::LoadError;
 use ikigai_core::load::load;
 use ikigai_core::render::{Shown, render};
 use ikigai_core::spelling::clean_line;
-use ikigai_core::{AgentId, AgentState, Direction, PageQuery, Row, RowRef, Seq, Span};
+use ikigai_core::{AgentId, AgentState, PageQuery, Row, RowRef, Seq, Span};
 use ikigai_engine::{Engine, NameCache};
 use ikigai_store::Agent;
 
@@ -199,11 +199,7 @@ impl<'a> Printer<'a> {
     async fn print_span(&mut self, span: Span) -> Result<()> {
         let mut from = span.from;
         while from <= span.to {
-            let query = PageQuery {
-                span: Span { from, ..span },
-                direction: Direction::Forwards,
-                limit: PAGE_ROWS,
-            };
+            let query = PageQuery::oldest(Span { from, ..span }, PAGE_ROWS);
             let rows = self.engine.reader().page(query).await?;
             let Some(last) = rows.last() else {
                 let missing = RowRef::new(span.agent, from);

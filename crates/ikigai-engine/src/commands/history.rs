@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use ikigai_core::data::{self, CommandData};
 use ikigai_core::render::render;
-use ikigai_core::{AgentId, Direction, Kind, PageQuery, Row, Seq, Span};
+use ikigai_core::{AgentId, Kind, PageQuery, Row, Seq, Span};
 use ikigai_store::Agent;
 
 use super::rows::{name_of, typed_in};
@@ -84,11 +84,7 @@ async fn newest(
     head: Seq,
     limit: usize,
 ) -> Result<Vec<Row>, EngineError> {
-    let query = PageQuery {
-        span: Span::new(agent, Seq(1), head),
-        direction: Direction::Backwards,
-        limit,
-    };
+    let query = PageQuery::newest(Span::new(agent, Seq(1), head), limit);
     Ok(engine.reader().page(query).await?)
 }
 

@@ -1,8 +1,6 @@
 //! One commit: rows are stored, then applied.
 
-use ikigai_core::{
-    Direction, Event, Micros, NewRow, PageQuery, Row, RowRef, Seq, Span, StoredKind,
-};
+use ikigai_core::{Event, Micros, NewRow, PageQuery, Row, RowRef, Seq, Span, StoredKind};
 use ikigai_store::history::CONTROL_ROWS_PER_SNAPSHOT;
 use ikigai_store::{
     Batch, BudgetEffect, CommitError, Effect, HeadClaim, LeaseClaim, MailEffect, Snapshot,
@@ -302,11 +300,10 @@ impl Ledger {
     async fn catch_up(&mut self) -> Result<(), EngineError> {
         loop {
             let head = self.agent.state.head();
-            let query = PageQuery {
-                span: Span::new(self.id(), head.next(), Seq(i64::MAX as u64)),
-                direction: Direction::Forwards,
-                limit: PAGE_ROWS,
-            };
+            let query = PageQuery::oldest(
+                Span::new(self.id(), head.next(), Seq(i64::MAX as u64)),
+                PAGE_ROWS,
+            );
             let rows = self.engine.reader().page(query).await?;
             if rows.is_empty() {
                 return Ok(());
@@ -319,11 +316,10 @@ impl Ledger {
 
     /// Returns true if a commit of unknown outcome was stored.
     async fn is_stored(&self, after: Seq, rows: &[NewRow]) -> Result<bool, EngineError> {
-        let query = PageQuery {
-            span: Span::new(self.id(), after.next(), Seq(after.0 + rows.len() as u64)),
-            direction: Direction::Forwards,
-            limit: rows.len(),
-        };
+        let query = PageQuery::oldest(
+            Span::new(self.id(), after.next(), Seq(after.0 + rows.len() as u64)),
+            rows.len(),
+        );
         let stored = self.engine.reader().page(query).await?;
         let same = |(stored, row): (&Row, &NewRow)| {
             stored.kind == StoredKind::Known(row.kind)

@@ -1,7 +1,7 @@
 //! Sums over an agent's own rows.
 
 use ikigai_core::data::{self, Amounts, AssistantData, ToolCallData, UsageData};
-use ikigai_core::{Direction, Kind, PageQuery, Row, RowRef, Seq, Span, StoredKind};
+use ikigai_core::{Kind, PageQuery, Row, RowRef, Seq, Span, StoredKind};
 use ikigai_store::ReadLog;
 
 use crate::EngineError;
@@ -60,11 +60,7 @@ impl Tally {
         let mut to = newest.seq;
         while to.0 > lowest && !since.last().is_some_and(is_usage) {
             let span = Span::new(newest.agent, Seq(lowest + 1), to);
-            let query = PageQuery {
-                span,
-                direction: Direction::Backwards,
-                limit: PAGE_ROWS,
-            };
+            let query = PageQuery::newest(span, PAGE_ROWS);
             let rows = store.page(query).await?;
             to = rows.last().map_or(Seq(0), |oldest| oldest.at.seq.before());
             let usage = rows.iter().position(is_usage);

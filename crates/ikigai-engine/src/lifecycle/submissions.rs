@@ -1,7 +1,7 @@
 //! Typed lines with an id. After a failure, a message is stored exactly once.
 
 use ikigai_core::data::{self, UserData};
-use ikigai_core::{AgentId, Direction, Kind, Micros, PageQuery, Row, Seq, Span};
+use ikigai_core::{AgentId, Kind, Micros, PageQuery, Row, Seq, Span};
 use ikigai_store::CommitError;
 
 use crate::environment::draw_mail;
@@ -65,11 +65,7 @@ impl Engine {
         let oldest = Micros(submission.at.0.saturating_sub(CLOCK_SLACK));
         let mut to = Seq(i64::MAX as u64);
         for _ in 0..MOST_ROWS / PAGE_ROWS {
-            let query = PageQuery {
-                span: Span::new(agent, Seq(1), to),
-                direction: Direction::Backwards,
-                limit: PAGE_ROWS,
-            };
+            let query = PageQuery::newest(Span::new(agent, Seq(1), to), PAGE_ROWS);
             let rows = self.reader().page(query).await?;
             if rows.iter().any(|row| is_row_of(row, submission)) {
                 return Ok(true);

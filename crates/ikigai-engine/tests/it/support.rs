@@ -8,7 +8,7 @@ use ikigai_core::data::{self, Cause, ToolResultData, Verdict};
 use ikigai_core::grants::GrantScope;
 use ikigai_core::render::{Shown, render};
 use ikigai_core::{
-    AgentId, Direction, Epoch, Event, Micros, NewRow, PageQuery, Row, Seq, Settings, Span, Target,
+    AgentId, Epoch, Event, Micros, NewRow, PageQuery, Row, Seq, Settings, Span, Target,
 };
 use ikigai_engine::commands::Done;
 use ikigai_engine::{
@@ -310,11 +310,7 @@ impl World {
 
 /// Returns a query for all rows of an agent.
 pub(crate) fn all_rows(agent: AgentId) -> PageQuery {
-    PageQuery {
-        span: Span::new(agent, Seq(1), Seq(100_000)),
-        direction: Direction::Forwards,
-        limit: 100_000,
-    }
+    PageQuery::oldest(Span::new(agent, Seq(1), Seq(100_000)), 100_000)
 }
 
 /// Returns the target of an agent's requests.

@@ -3,10 +3,10 @@
 use ikigai_core::{AgentId, Micros, Row, Span};
 use rusqlite::{Connection, Result, Row as SqlRow, params};
 
-use super::queries::all;
-use super::values::{log_row, micros, number, parse_column, text, wide_id};
+use super::queries::{all, newest_sql, span_rows};
+use super::values::{micros, number, parse_column, text, wide_id};
 use crate::records::{JobRecord, RunId};
-use crate::sql_common::{stored_limit, to_stored};
+use crate::sql_common::stored_limit;
 
 macro_rules! jobs_sql {
     ($rest:literal) => {
@@ -48,21 +48,11 @@ pub(super) fn jobs(
 
 /// Returns the newest `process` rows of a span, newest first.
 pub(super) fn process_rows(connection: &Connection, span: Span, limit: usize) -> Result<Vec<Row>> {
-    all(
+    span_rows(
         connection,
-        // Without its index this would read the whole log; better an error.
-        "SELECT seq, kind, created_at, content, data
-         FROM messages INDEXED BY messages_process
-         WHERE agent = (SELECT id FROM agents WHERE uuid = ?1)
-           AND kind = 'process' AND seq BETWEEN ?2 AND ?3
-         ORDER BY seq DESC LIMIT ?4",
-        params![
-            span.agent.to_string(),
-            to_stored(span.from.0),
-            to_stored(span.to.0),
-            stored_limit(limit)
-        ],
-        |row| log_row(span.agent, row),
+        newest_sql!("messages_process", "kind = 'process'"),
+        span,
+        limit,
     )
 }
 

@@ -43,6 +43,37 @@ pub(super) fn one<T>(
         .optional()
 }
 
+/// Selects the newest rows of a span that an index holds.
+macro_rules! newest_sql {
+    ($index:literal, $condition:literal) => {
+        concat!(
+            // Without its index this would read the whole log; better an error.
+            "SELECT seq, kind, created_at, content, data FROM messages INDEXED BY ",
+            $index,
+            " WHERE agent = (SELECT id FROM agents WHERE uuid = ?1) AND ",
+            $condition,
+            " AND seq BETWEEN ?2 AND ?3 ORDER BY seq DESC LIMIT ?4"
+        )
+    };
+}
+pub(super) use newest_sql;
+
+/// Reads log rows of a span; `sql` has the parameters agent, first, last and limit.
+pub(super) fn span_rows(
+    connection: &Connection,
+    sql: &str,
+    span: Span,
+    limit: usize,
+) -> Result<Vec<Row>> {
+    let values = params![
+        span.agent.to_string(),
+        to_stored(span.from.0),
+        to_stored(span.to.0),
+        stored_limit(limit)
+    ];
+    all(connection, sql, values, |row| log_row(span.agent, row))
+}
+
 pub(super) fn head(connection: &Connection, agent: AgentId) -> Result<Option<Head>> {
     one(
         connection,
@@ -62,40 +93,20 @@ pub(super) fn head(connection: &Connection, agent: AgentId) -> Result<Option<Hea
 
 pub(super) fn control(connection: &Connection, query: ControlQuery) -> Result<Vec<Row>> {
     let span = query.span;
-    all(
+    span_rows(
         connection,
-        // Without its index this would read the whole log; better an error.
-        "SELECT seq, kind, created_at, content, data
-         FROM messages INDEXED BY messages_control
-         WHERE agent = (SELECT id FROM agents WHERE uuid = ?1)
-           AND control = 1 AND seq BETWEEN ?2 AND ?3
-         ORDER BY seq DESC LIMIT ?4",
-        params![
-            span.agent.to_string(),
-            to_stored(span.from.0),
-            to_stored(span.to.0),
-            stored_limit(query.limit)
-        ],
-        |row| log_row(span.agent, row),
+        newest_sql!("messages_control", "control = 1"),
+        span,
+        query.limit,
     )
 }
 
 pub(super) fn usage(connection: &Connection, span: Span, limit: usize) -> Result<Vec<Row>> {
-    all(
+    span_rows(
         connection,
-        // Without its index this would read the whole log; better an error.
-        "SELECT seq, kind, created_at, content, data
-         FROM messages INDEXED BY messages_usage
-         WHERE agent = (SELECT id FROM agents WHERE uuid = ?1)
-           AND kind = 'usage' AND seq BETWEEN ?2 AND ?3
-         ORDER BY seq DESC LIMIT ?4",
-        params![
-            span.agent.to_string(),
-            to_stored(span.from.0),
-            to_stored(span.to.0),
-            stored_limit(limit)
-        ],
-        |row| log_row(span.agent, row),
+        newest_sql!("messages_usage", "kind = 'usage'"),
+        span,
+        limit,
     )
 }
 
@@ -144,17 +155,7 @@ pub(super) fn page(connection: &Connection, query: PageQuery) -> Result<Vec<Row>
              ORDER BY seq DESC LIMIT ?4"
         }
     };
-    all(
-        connection,
-        sql,
-        params![
-            span.agent.to_string(),
-            to_stored(span.from.0),
-            to_stored(span.to.0),
-            stored_limit(query.limit)
-        ],
-        |row| log_row(span.agent, row),
-    )
+    span_rows(connection, sql, span, query.limit)
 }
 
 /// Returns the newest `limit` `user` rows of spans, newest first.
@@ -162,20 +163,11 @@ pub(super) fn user_rows(connection: &Connection, spans: &[Span], limit: usize) -
     let mut found = Vec::new();
     for span in spans {
         let missing = limit.saturating_sub(found.len());
-        found.extend(all(
+        found.extend(span_rows(
             connection,
-            "SELECT seq, kind, created_at, content, data
-             FROM messages INDEXED BY messages_user
-             WHERE agent = (SELECT id FROM agents WHERE uuid = ?1)
-               AND kind = 'user' AND seq BETWEEN ?2 AND ?3
-             ORDER BY seq DESC LIMIT ?4",
-            params![
-                span.agent.to_string(),
-                to_stored(span.from.0),
-                to_stored(span.to.0),
-                stored_limit(missing)
-            ],
-            |row| log_row(span.agent, row),
+            newest_sql!("messages_user", "kind = 'user'"),
+            *span,
+            missing,
         )?);
     }
     Ok(found)

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io::Cursor;
 
 use ikigai_core::settings::ModelChoice;
-use ikigai_core::{AgentId, Direction, Micros, PageQuery, Row, Span};
+use ikigai_core::{AgentId, Micros, PageQuery, Row, Span};
 use ikigai_store::legacy::{Home, ImportReport, LegacyError, read};
 use ikigai_store::portable::RestoreMode;
 use ikigai_store::postgres::Url;
@@ -98,11 +98,7 @@ async fn agents(store: &SqliteStore) -> Vec<AgentRecord> {
 }
 
 async fn rows(store: &SqliteStore, agent: AgentId) -> Vec<Row> {
-    let query = PageQuery {
-        span: Span::whole(agent),
-        direction: Direction::Forwards,
-        limit: 100,
-    };
+    let query = PageQuery::oldest(Span::whole(agent), 100);
     store.page(query).await.unwrap()
 }
 

@@ -1,7 +1,7 @@
 //! Several processes on one log.
 
 use ikigai_core::data::{AgentKilledData, ForkRole};
-use ikigai_core::{AgentId, Direction, Epoch, Event, Micros, PageQuery, Row, RowRef, Seq, Span};
+use ikigai_core::{AgentId, Epoch, Event, Micros, PageQuery, Row, RowRef, Seq, Span};
 use ikigai_store::{
     AgentEffect, Batch, CommitError, Effect, HeadClaim, LeaseEffect, Log, MailEffect, MailId,
     MailOrigin, MailTopic, NewAgent, Status,
@@ -20,11 +20,7 @@ const FIGHTERS: u64 = 2;
 const SHARED: u64 = 100;
 
 fn rows_of(store: &dyn Log, agent: AgentId, from: Seq) -> Vec<Row> {
-    let query = PageQuery {
-        span: Span::new(agent, from, Seq(u64::MAX)),
-        direction: Direction::Forwards,
-        limit: usize::MAX,
-    };
+    let query = PageQuery::oldest(Span::new(agent, from, Seq(u64::MAX)), usize::MAX);
     block_on(store.page(query)).unwrap()
 }
 

@@ -8,8 +8,7 @@ use std::task::Poll;
 
 use ikigai_core::data::{ForkData, ForkRole, UserData};
 use ikigai_core::{
-    AgentId, Direction, Epoch, Event, Micros, NewRow, PageQuery, ProcessId, RowRef, Seq, SessionId,
-    Span,
+    AgentId, Epoch, Event, Micros, NewRow, PageQuery, ProcessId, RowRef, Seq, SessionId, Span,
 };
 use ikigai_store::sqlite::SqliteOptions;
 use ikigai_store::{
@@ -175,11 +174,7 @@ impl Disk {
 
 /// Returns the contents of the first agent's rows.
 pub(crate) fn texts(store: &dyn Log) -> Vec<String> {
-    let query = PageQuery {
-        span: Span::new(agent(1), Seq(1), Seq(u64::MAX)),
-        direction: Direction::Forwards,
-        limit: usize::MAX,
-    };
+    let query = PageQuery::oldest(Span::new(agent(1), Seq(1), Seq(u64::MAX)), usize::MAX);
     let rows = block_on(store.page(query)).unwrap();
     rows.into_iter().filter_map(|row| row.content).collect()
 }

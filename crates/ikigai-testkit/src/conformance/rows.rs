@@ -529,11 +529,7 @@ pub(super) async fn command_text_round_trips(rig: &dyn Rig) {
         holder.commit(vec![row.clone()], Vec::new()).await.unwrap();
 
         let span = Span::new(holder.agent, holder.head, holder.head);
-        let query = PageQuery {
-            span,
-            direction: Direction::Forwards,
-            limit: 1,
-        };
+        let query = PageQuery::oldest(span, 1);
         let read = desk.store.page(query).await.unwrap();
         // Not `assert_eq`, which would print megabytes.
         assert!(

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use ikigai_core::{
-    AgentId, Direction, Epoch, Event, NewRow, PageQuery, Row, RowRef, Seq, SessionId, Span,
-};
+use ikigai_core::{AgentId, Epoch, Event, NewRow, PageQuery, Row, RowRef, Seq, SessionId, Span};
 use ikigai_store::{
     AgentEffect, Batch, CommitError, Committed, Effect, Head, HeadClaim, LeaseClaim, Log, NewAgent,
 };
@@ -209,11 +207,7 @@ impl Holder {
 /// Returns all rows of an agent, oldest first.
 pub(super) async fn all_rows(store: &dyn Log, agent: AgentId) -> Vec<Row> {
     let span = Span::new(agent, Seq(1), Seq(i64::MAX as u64));
-    let query = PageQuery {
-        span,
-        direction: Direction::Forwards,
-        limit: usize::MAX,
-    };
+    let query = PageQuery::oldest(span, usize::MAX);
     store.page(query).await.unwrap()
 }
 

@@ -193,11 +193,7 @@ impl MemoryLog {
     }
 
     pub(super) fn rows_of_kind(&self, span: Span, kind: &str, limit: usize) -> Vec<Row> {
-        let all = self.page(PageQuery {
-            span,
-            direction: Direction::Backwards,
-            limit: usize::MAX,
-        });
+        let all = self.page(PageQuery::newest(span, usize::MAX));
         let rows = all.into_iter().filter(|row| row.kind.name() == kind);
         rows.take(limit).collect()
     }

@@ -1,6 +1,6 @@
 //! View detached from the end: rows around one row, without the newest ones.
 
-use ikigai_core::{Direction, Kind, PageQuery, RowRef, Seq, Span};
+use ikigai_core::{Kind, PageQuery, RowRef, Seq, Span};
 use ikigai_engine::{Agent, Engine, StoreError};
 
 use super::hidden_rows::HiddenRows;
@@ -83,11 +83,7 @@ async fn end_after(
         let is_last = at == RowRef::new(row.agent, now.state.head());
         return Ok(ViewEnd { at, is_last });
     }
-    let query = PageQuery {
-        span: Span::new(row.agent, row.seq.next(), now.state.head()),
-        direction: Direction::Forwards,
-        limit: rows,
-    };
+    let query = PageQuery::oldest(Span::new(row.agent, row.seq.next(), now.state.head()), rows);
     let below = engine.reader().page(query).await?;
     let count = below.len();
     let goes_on = below

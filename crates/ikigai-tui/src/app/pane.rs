@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ikigai_core::render::render;
-use ikigai_core::{AgentId, Direction, Kind, PageQuery, Row, RowRef, Seq, Span};
+use ikigai_core::{AgentId, Kind, PageQuery, Row, RowRef, Seq, Span};
 use ikigai_engine::{Agent, AgentError, Engine, StoreError};
 
 use super::detached_view::DetachedView;
@@ -192,11 +192,7 @@ impl Pane {
         loop {
             let agent = self.agent.state.agent();
             let span = Span::new(agent, self.agent.state.head().next(), Seq(i64::MAX as u64));
-            let query = PageQuery {
-                span,
-                direction: Direction::Forwards,
-                limit: PAGE_ROWS,
-            };
+            let query = PageQuery::oldest(span, PAGE_ROWS);
             let rows = engine.reader().page(query).await?;
             let is_last = rows.len() < PAGE_ROWS;
             came |= !rows.is_empty();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ikigai_core::data::Amounts;
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::words::Severity;
-use ikigai_core::{AgentId, Direction, PageQuery, Row, Span};
+use ikigai_core::{AgentId, PageQuery, Row, Span};
 use ikigai_engine::commands::Candidate;
 use ikigai_engine::search::{SearchCursor, SearchOptions};
 use ikigai_engine::{Branch, CommitError, Engine, EngineError, MergePreview, Pulse, Submission};
@@ -312,11 +312,7 @@ async fn board(engine: &Engine, agents: Vec<AgentId>) -> Result<LoadResult, Engi
     let costs = costs.map(|cost| (cost.agent.id, cost.own)).collect();
     let mut newest = Vec::new();
     for agent in agents {
-        let query = PageQuery {
-            span: Span::whole(agent),
-            direction: Direction::Backwards,
-            limit: NEWEST_ROWS,
-        };
+        let query = PageQuery::newest(Span::whole(agent), NEWEST_ROWS);
         let mut rows = engine.reader().page(query).await?;
         rows.reverse();
         newest.push((agent, rows));

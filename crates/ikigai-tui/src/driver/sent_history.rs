@@ -1,7 +1,7 @@
 //! Messages of earlier runs, read from the log.
 
 use ikigai_core::data::{self, CommandData, UserData, UserOrigin};
-use ikigai_core::{AgentId, Direction, Kind, Micros, PageQuery, Row, Seq, Span};
+use ikigai_core::{AgentId, Kind, Micros, PageQuery, Row, Seq, Span};
 use ikigai_engine::{AgentRecord, Engine, StoreError};
 
 /// Most agents read, the newest first.
@@ -17,11 +17,7 @@ pub(super) async fn sent_before(engine: &Engine, own: AgentId) -> Result<Vec<Str
     agents.sort_by_key(|agent| std::cmp::Reverse(agent.touched_at));
     let mut sent: Vec<(Micros, String)> = Vec::new();
     for AgentRecord { id, head, .. } in agents.into_iter().take(MOST_AGENTS) {
-        let query = PageQuery {
-            span: Span::new(id, Seq(1), head),
-            direction: Direction::Backwards,
-            limit: MOST_ROWS,
-        };
+        let query = PageQuery::newest(Span::new(id, Seq(1), head), MOST_ROWS);
         let rows = engine.reader().page(query).await?;
         sent.extend(
             rows.iter()

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
-use ikigai_core::{Direction, PageQuery, Seq, Span};
+use ikigai_core::{PageQuery, Seq, Span};
 use ikigai_engine::commands::KEY_PROVIDERS;
 use ikigai_providers::presets::PRESETS;
 use ikigai_providers::registry::Registry;
@@ -63,11 +63,7 @@ async fn a_key_is_typed_hidden_tried_and_kept() {
     assert_eq!(kept, format!("anthropic = \"{KEY}\"\n"));
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(stage.commands(agent).await, ["/key anthropic"]);
-    let query = PageQuery {
-        span: Span::new(agent, Seq(1), Seq(1000)),
-        direction: Direction::Forwards,
-        limit: 1000,
-    };
+    let query = PageQuery::oldest(Span::new(agent, Seq(1), Seq(1000)), 1000);
     let rows = stage.driver.engine.reader().page(query).await.unwrap();
     assert!(!format!("{rows:?}").contains(KEY));
     stage.press("ctrl-u").await;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ikigai_core::data::{self, CommandData};
 use ikigai_core::spelling::spell_out;
-use ikigai_core::{AgentId, Direction, Kind, Micros, PageQuery, RowRef, Seq, Span};
+use ikigai_core::{AgentId, Kind, Micros, PageQuery, RowRef, Seq, Span};
 use ikigai_engine::{Engine, Environment, GrantKey, Question, UiEvent};
 use ikigai_providers::Models;
 use ikigai_providers::registry::Registry;
@@ -440,11 +440,7 @@ impl Stage {
 
     /// Returns the messages in the log of the agent that is shown.
     pub(crate) async fn messages(&self) -> Vec<String> {
-        let query = PageQuery {
-            span: Span::new(self.current(), Seq(1), Seq(1000)),
-            direction: Direction::Forwards,
-            limit: 1000,
-        };
+        let query = PageQuery::oldest(Span::new(self.current(), Seq(1), Seq(1000)), 1000);
         let rows = self.driver.engine.reader().page(query).await.unwrap();
         let users = rows.into_iter();
         let users = users.filter(|row| row.kind.read_as() == Some(Kind::User));
@@ -453,11 +449,7 @@ impl Stage {
 
     /// Returns the lines of the commands in an agent's log.
     pub(crate) async fn commands(&self, agent: AgentId) -> Vec<String> {
-        let query = PageQuery {
-            span: Span::new(agent, Seq(1), Seq(1000)),
-            direction: Direction::Forwards,
-            limit: 1000,
-        };
+        let query = PageQuery::oldest(Span::new(agent, Seq(1), Seq(1000)), 1000);
         let rows = self.driver.engine.reader().page(query).await.unwrap();
         let commands = rows
             .iter()

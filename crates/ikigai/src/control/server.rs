@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use ikigai_core::{AgentId, Direction, PageQuery, Seq, Span};
+use ikigai_core::{AgentId, PageQuery, Seq, Span};
 use ikigai_engine::Engine;
 use ikigai_tui::control::{PendingRequest, RequestOutcome};
 use ikigai_tui::protocol::{ControlAnswer, ControlRequest};
@@ -275,11 +275,10 @@ async fn stored_events(
     mut after: Seq,
 ) -> Result<()> {
     loop {
-        let query = PageQuery {
-            span: Span::new(agent, after.next(), Seq(i64::MAX as u64)),
-            direction: Direction::Forwards,
-            limit: PAGE_ROWS,
-        };
+        let query = PageQuery::oldest(
+            Span::new(agent, after.next(), Seq(i64::MAX as u64)),
+            PAGE_ROWS,
+        );
         let rows = engine.reader().page(query).await?;
         let Some(last) = rows.last() else {
             return Ok(());

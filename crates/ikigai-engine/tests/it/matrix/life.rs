@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use ikigai_core::data::ForkContext;
 use ikigai_core::grants::GrantScope;
 use ikigai_core::{
-    AgentId, Block, Direction, Epoch, Event, Micros, PageQuery, Request, Row, Seq, Settings, Span,
+    AgentId, Block, Epoch, Event, Micros, PageQuery, Request, Row, Seq, Settings, Span,
 };
 use ikigai_engine::{
     CrashPoint, Engine, EngineError, Environment, ForkRequest, FrontEnd, GrantKey, Outcome, Safety,
@@ -283,11 +283,7 @@ impl World {
 
     /// Returns all rows of an agent.
     pub(crate) async fn rows(&self, agent: AgentId) -> Vec<Row> {
-        let query = PageQuery {
-            span: Span::new(agent, Seq(1), Seq(10_000)),
-            direction: Direction::Forwards,
-            limit: 10_000,
-        };
+        let query = PageQuery::oldest(Span::new(agent, Seq(1), Seq(10_000)), 10_000);
         self.store.page(query).await.unwrap()
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ikigai_core::data::{AgentKilledData, ForkRole};
 use ikigai_core::{AgentId, Epoch, Event, Micros, NewRow, Seq};
-use ikigai_core::{Direction, PageQuery, Row, Span};
+use ikigai_core::{PageQuery, Row, Span};
 use ikigai_store::postgres::{PostgresOptions, PostgresStore, Url};
 use ikigai_store::{
     Admin, AgentEffect, Batch, CommitError, Committed, Effect, LeaseEffect, Log, MailEffect,
@@ -143,11 +143,7 @@ fn prepare(database: &Database) {
 }
 
 fn rows_of(store: &PostgresStore, agent: AgentId) -> Vec<Row> {
-    let query = PageQuery {
-        span: Span::whole(agent),
-        direction: Direction::Forwards,
-        limit: usize::MAX,
-    };
+    let query = PageQuery::oldest(Span::whole(agent), usize::MAX);
     block_on(store.page(query)).unwrap()
 }
 
@@ -531,11 +527,7 @@ async fn fight(store: Arc<PostgresStore>, number: u64, end: Instant) -> Vec<Stri
                 with: Vec::new(),
             };
             let is_stored = async || {
-                let query = PageQuery {
-                    span: Span::new(shared, head.next(), head.next()),
-                    direction: Direction::Forwards,
-                    limit: 1,
-                };
+                let query = PageQuery::oldest(Span::new(shared, head.next(), head.next()), 1);
                 let rows = read(async || store.page(query).await).await;
                 rows.iter().any(|row| row.content.as_deref() == Some(&text))
             };
