@@ -101,11 +101,20 @@ fn word_at(line: &str, cursor: usize) -> Option<Wanted> {
         if rest.contains(['"', '\'']) {
             return None;
         }
+        let line_before = before;
         let before = rest[..rest.len() - word.len()].split_whitespace();
         let is_argument = |word: &&str| command.options.is_empty() || !word.starts_with("--");
         let index = before.filter(is_argument).count();
         let last = command.completes.last();
         let what = *command.completes.get(index).or(last)?;
+        if what == Completes::Marks {
+            // A label may have spaces: all of it is one argument.
+            return Some(Wanted {
+                what,
+                typed: rest.trim_start().to_owned(),
+                from: line_before.len() - rest.trim_start().len(),
+            });
+        }
         // `-` before a path removes a pin.
         let sign = usize::from(what == Completes::Paths && word.starts_with('-'));
         return (what != Completes::Nothing).then(|| Wanted {

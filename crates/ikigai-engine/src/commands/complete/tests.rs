@@ -3,7 +3,7 @@ use super::{CompletionContext, complete, is_complete};
 fn context() -> CompletionContext {
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).into()).collect();
     CompletionContext {
-        marks: texts(&["after", "before"]),
+        marks: texts(&["after", "before", "half way back"]),
         agents: texts(&["docs", "fix-lexer"]),
         models: texts(&["demo", "claude-sonnet-4-5"]),
         tools: texts(&["bash", "file_read"]),
@@ -14,12 +14,14 @@ fn context() -> CompletionContext {
 
 #[test]
 fn every_place_of_a_line_completes_to_what_can_stand_there() {
-    let cases: [(&str, &[&str]); 18] = [
+    let cases: [(&str, &[&str]); 20] = [
         ("/rew", &["rewind"]),
         ("/rwd", &["rewind"]),
         ("/und", &["undo"]),
-        ("/rewind ", &["after", "before"]),
+        ("/rewind ", &["after", "before", "half way back"]),
         ("/rewind be", &["before"]),
+        ("/rewind half w", &["half way back"]),
+        ("/rewind way b", &["half way back"]),
         ("/model son", &["claude-sonnet-4-5"]),
         ("/tools f", &["file_read"]),
         ("/tools only bash f", &["file_read"]),
@@ -104,6 +106,8 @@ fn a_line_is_complete_if_its_last_word_is() {
         ("/rewind ", true),
         ("/rewind aft", false),
         ("/rewind after", true),
+        ("/rewind half way", false),
+        ("/rewind half way back", true),
         ("/rewind #12", true),
         ("/cd ", false),
         ("/cd sr", false),
