@@ -1,6 +1,7 @@
 //! Command line.
 
 mod control;
+mod other_tools;
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -62,7 +63,12 @@ impl Arguments {
     ///
     /// Options of the screen are an error with a verb; `--db` may precede one.
     pub(crate) fn read() -> Self {
-        let arguments = Self::parse();
+        let arguments = Self::try_parse().unwrap_or_else(|error| {
+            if let Some(text) = other_tools::explain(&error) {
+                refuse(error.kind(), &text);
+            }
+            error.exit()
+        });
         let screen = &arguments.screen;
         let is_named = screen.agent.is_some() || screen.at.is_some();
         let is_set = screen.model.is_some() || screen.approve.is_some() || screen.continues;
@@ -71,12 +77,23 @@ impl Arguments {
         let asks_screen = screen.prompt.is_some() || is_named || screen.new || screen.headless;
         if arguments.verb.is_some() && asks_screen {
             let text = "options before a command are for the screen: put them after the command";
-            Self::command()
-                .error(ErrorKind::ArgumentConflict, text)
-                .exit();
+            refuse(ErrorKind::ArgumentConflict, text);
+        }
+        let prompt = screen.prompt.as_deref();
+        if let Some(text) = prompt.and_then(other_tools::explain_prompt) {
+            refuse(ErrorKind::InvalidSubcommand, &text);
         }
         arguments
     }
+}
+
+fn refuse(kind: ErrorKind, text: &str) -> ! {
+    Arguments::command().error(kind, text).exit()
+}
+
+/// Returns true if a word is a command of ours.
+fn is_command(word: &str) -> bool {
+    Arguments::command().find_subcommand(word).is_some()
 }
 
 /// Columns and rows of a screen without a terminal.

@@ -524,7 +524,7 @@ fn the_log_calls_rows_and_agents_as_the_screen_does() {
         "{}",
         own.out
     );
-    assert!(own.out.contains(" fork\n├ child helper\n"), "{}", own.out);
+    assert!(own.out.contains(" fork\n├ forked helper\n"), "{}", own.out);
     assert!(own.out.contains("\n✗ killed helper\n"), "{}", own.out);
     assert!(child.out.contains(" #project.3 user\n"), "{}", child.out);
     assert!(
@@ -536,4 +536,32 @@ fn the_log_calls_rows_and_agents_as_the_screen_does() {
     user.ikigai(&["run", "/redo"]);
     let own = user.ikigai(&["log"]);
     assert!(own.out.contains(" rewind\n↷ redone to #"), "{}", own.out);
+}
+
+/// A word that is a command elsewhere is never sent to a model by mistake.
+#[test]
+fn commands_and_options_of_other_tools_name_the_way_here() {
+    let user = TestUser::new();
+    let cases: [(&[&str], &str); 9] = [
+        (&["resume"], "`ikigai --agent NAME` opens another one"),
+        (&["resume"], "to send it as a message: `ikigai run resume`"),
+        (&["mcp"], "not supported"),
+        (&["exec", "say hello"], "use `ikigai run \"PROMPT\"`"),
+        (&["-p", "hello"], "use `ikigai run \"PROMPT\"`"),
+        (&["--resume"], "continues the last agent"),
+        (&["--permission-mode=plan"], "use `--approve MODE`"),
+        (&["fix", "the", "bug"], "quote the message: `ikigai \"…\"`"),
+        (
+            &["run", "fix", "it"],
+            "quote the message: `ikigai run \"…\"`",
+        ),
+    ];
+
+    for (arguments, expected) in cases {
+        let said = user.ikigai(arguments);
+        assert_eq!(said.code, Some(2), "{arguments:?}: {}", said.err);
+        assert!(said.err.contains(expected), "{arguments:?}: {}", said.err);
+    }
+    let other = user.ikigai(&["log", "a", "b"]);
+    assert!(!other.err.contains("quote"), "{}", other.err);
 }
