@@ -74,9 +74,16 @@ impl AgentSummary {
         self.cost = sum.cost_nano_usd;
     }
 
+    /// Keeps the last line of a finished text, from its beginning.
     fn replace_last(&mut self, text: &str) {
-        self.last.clear();
-        append_last(&mut self.last, text);
+        let line = text.trim_end().lines().next_back().unwrap_or_default();
+        self.last = match line.char_indices().nth(LAST_CHARS) {
+            Some((end, _)) => {
+                let words = line[..end].rsplit_once(char::is_whitespace);
+                format!("{}…", words.map_or(&line[..end], |(words, _)| words))
+            }
+            None => line.to_owned(),
+        };
     }
 }
 

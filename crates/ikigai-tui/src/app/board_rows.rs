@@ -7,7 +7,7 @@ use ikigai_core::counts::counted;
 use ikigai_core::{AgentId, Micros};
 use ikigai_engine::figures::{dollars, tokens};
 
-use super::board::{Board, BoardGroup, BoardRow, WIDE};
+use super::board::{Board, BoardGroup, BoardPrompt, BoardRow, WIDE};
 use super::draw::ItemLayout;
 use super::hints::Hints;
 use super::layer::Area;
@@ -148,7 +148,17 @@ impl Board {
     fn title(&self, ctx: &UiContext) -> TextLine {
         let states: Vec<_> = ctx.roster.all().map(|(_, known)| known.state()).collect();
         let count = |wanted: AgentActivity| states.iter().filter(|state| **state == wanted).count();
-        let mut parts = vec![counted(states.len(), "agent")];
+        let shown = self
+            .entries(ctx)
+            .iter()
+            .filter(|entry| matches!(entry, BoardRow::Agent(_)))
+            .count();
+        let all = counted(states.len(), "agent");
+        let mut parts = vec![if self.filter.is_empty() {
+            all
+        } else {
+            format!("{shown} of {all}")
+        }];
         let (asking, working) = (count(AgentActivity::Asks), count(AgentActivity::Works));
         if asking > 0 {
             let needs = if asking == 1 { "needs" } else { "need" };
@@ -161,7 +171,9 @@ impl Board {
             format!(" {}", parts.join(" · ")),
             Look::of(Tone::Heading).with(Look::BOLD),
         );
-        if !self.filter.is_empty() {
+        // While it is typed, the last row shows it.
+        let is_typed = matches!(self.prompt, Some((BoardPrompt::Filter, _)));
+        if !self.filter.is_empty() && !is_typed {
             let text = format!(" · filter: {}", clean(&self.filter));
             line.spans.push(TextSpan::new(text, Tone::Match));
         }

@@ -313,18 +313,18 @@ async fn agents_of_former_processes_show_what_they_said_and_used() {
 }
 
 #[tokio::test]
-async fn what_somebody_said_last_begins_with_a_word() {
+async fn a_long_answer_is_previewed_from_its_beginning() {
     let mut stage = Stage::new((90, 24)).await;
     stage.talk("hello", "Good day.").await;
     stage.line("/fork --name docs").await;
     stage.sees("[docs").await;
-    let words = "remarkable ".repeat(40);
-    stage.talk("tell me much", words.trim()).await;
+    let answer = format!("Yes. All {}", "remarkable ".repeat(40));
+    stage.talk("tell me much", answer.trim()).await;
 
     stage.press("ctrl-x a").await;
-    let board = stage.sees("remarkable remarkable").await;
+    let board = stage.sees("docs   ✓ done").await;
 
-    assert!(board.contains(" …remarkable remarkable"), "{board}");
+    assert!(board.contains("Yes. All remarkable"), "{board}");
 }
 
 #[tokio::test]
