@@ -429,7 +429,12 @@ fn run_a_command(ask: &Ask) -> Vec<DemoStep> {
     if ask.round == 0 {
         return vec![call("bash", &json!({ "command": ask.command() }))];
     }
-    let output = super::printed_part(ask.last_result());
+    let result = ask.last_result();
+    // Only a command that ran has an exit status.
+    if ask.has_failed && !result.contains("\n[exit ") && !result.starts_with("[exit ") {
+        return vec![say(format!("It did not run: {result}"))];
+    }
+    let output = super::printed_part(result);
     vec![say(format!("It printed:\n{output}"))]
 }
 

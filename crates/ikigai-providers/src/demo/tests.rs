@@ -195,6 +195,17 @@ fn notes_before_a_message_are_no_order_and_a_failure_is_not_counted() {
     let steps = answer(&Ask::of(&with_tools(noted, &[])));
     assert_eq!(steps, [DemoStep::Say("1 2 3".to_owned())]);
 
+    let mut refused = with_tools("run `rm x`", &[]);
+    refused.messages.push(Message::tool_call("0", "bash", "{}"));
+    refused
+        .messages
+        .push(Message::tool_result("0", "The user said no.", true));
+    let words = "It did not run: The user said no.";
+    assert_eq!(
+        answer(&Ask::of(&refused)),
+        [DemoStep::Say(words.to_owned())]
+    );
+
     let mut request = with_tools("count the files in src", &[]);
     let failed = Message::tool_result("0", "`src` is not a directory", true);
     request.messages.push(Message::tool_call("0", "x", "{}"));
