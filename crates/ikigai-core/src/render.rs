@@ -493,7 +493,7 @@ pub fn process_ended(data: &ProcessData) -> String {
 /// Describes a fork in a few words.
 pub fn fork_text(text: &str, role: Option<ForkRole>, name: Option<&str>) -> String {
     match (role, name) {
-        (Some(ForkRole::Parent), Some(name)) => format!("child {name}"),
+        (Some(ForkRole::Parent), Some(name)) => format!("forked {name}"),
         (Some(ForkRole::Child), Some(name)) => format!("forked from {name}"),
         _ => text.to_owned(),
     }

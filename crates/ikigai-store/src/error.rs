@@ -52,7 +52,7 @@ pub enum StoreError {
     )]
     Migrated { store: u32, program: u32 },
     /// The server or file cannot be reached, or was replaced; it may come back.
-    #[error("the database is away: {reason} ({server})")]
+    #[error("cannot reach the database at {server}: {reason}")]
     Away { server: String, reason: String },
     /// The server refuses service until an administrator changes something.
     #[error("cannot use the database at {server}: {reason}")]
@@ -98,9 +98,7 @@ impl StoreError {
             Self::Place { .. } => "create the directory, or choose another file with --db",
             Self::Newer { .. } => "install the newer ikigai, or choose another database with --db",
             Self::Migrated { .. } => "restart ikigai; everything stored is safe",
-            Self::Away { .. } => {
-                "check that the file or server is reachable; ikigai continues when it is back"
-            }
+            Self::Away { .. } => "check that the file or server is reachable",
             Self::Server { advice, .. } => advice,
             Self::Address(_) => "write it as postgres://USER@HOST/DATABASE",
             Self::Value(_) => "run `ikigai doctor`",

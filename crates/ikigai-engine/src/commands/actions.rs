@@ -152,7 +152,7 @@ async fn resume(
         return Ok(reply.then(Then::Work(AgentJob::GoOn)));
     }
     if output.is_empty() {
-        return Trouble::refused("no interrupted turn to resume");
+        return Trouble::refused("no interrupted turn to resume · /switch opens another agent");
     }
     Ok(Reply::says(output.trim_end()))
 }

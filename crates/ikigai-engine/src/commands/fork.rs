@@ -202,7 +202,7 @@ async fn place_of(
 
 pub(super) fn fork_line(name: &str, request: &ForkRequest) -> String {
     let words = request.prompt.as_deref().unwrap_or("no prompt");
-    format!("├ {name} · {}\n", shorten(words))
+    format!("├ forked {name} · {}\n", shorten(words))
 }
 
 /// Builds the error for a fork beyond a limit, after earlier children.

@@ -30,7 +30,12 @@ pub struct MergePreview {
 impl MergePreview {
     /// Returns the title of the merge: `⇐ fix-lexer #3–#41`.
     pub fn title(&self) -> String {
-        format!("⇐ {} #{}–#{}", self.child.name, self.from, self.to)
+        format!("⇐ {}", self.range())
+    }
+
+    /// Returns the child and its merged rows: `fix-lexer #3–#41`.
+    pub fn range(&self) -> String {
+        format!("{} #{}–#{}", self.child.name, self.from, self.to)
     }
 
     /// Returns the changed files and cost in one line.

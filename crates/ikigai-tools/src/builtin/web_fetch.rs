@@ -98,7 +98,7 @@ impl Tool for WebFetch {
             description:
                 "Gets a page of the web as text; HTML becomes Markdown. A long page comes \
                           in parts: `offset` and `limit` count characters of the text. A \
-                          redirection to another host is not followed but told."
+                          redirection to another host is not followed; the result names its address."
                     .to_owned(),
             parameters: arguments::schema_of::<WebFetchArguments>(),
             facts: FACTS,

@@ -1,8 +1,9 @@
 //! Drawing of the whole screen: layers, conversation, work.
 
+use ikigai_core::data::{self, CommandData};
 use ikigai_core::render::{Names, Shown, render};
 use ikigai_core::words::Severity;
-use ikigai_core::{AgentId, Kind};
+use ikigai_core::{AgentId, Kind, Row};
 
 use super::hints::Hints;
 use super::layer::{Area, Layer as _};
@@ -44,6 +45,12 @@ const UNHEARD_KEYS: Hints<'_> = Hints {
     ..QUEUED_KEYS
 };
 
+/// Returns true for the later output of a command, whose first row shows the typed line.
+fn is_late(row: &Row) -> bool {
+    row.kind.read_as() == Some(Kind::Command)
+        && data::read::<CommandData>(row.data.as_deref()).of.is_some()
+}
+
 /// Layout of items: width, symbols and names.
 pub(super) struct ItemLayout<'a> {
     ctx: &'a UiContext,
@@ -70,6 +77,9 @@ impl ItemRenderer for ItemLayout<'_> {
                 problem: None,
                 ..
             } => rows::report(&render(report), fold, &context).lines,
+            ItemContent::Row {
+                row, problem: None, ..
+            } if is_late(row) => rows::late_output(&render(row), fold, &context).lines,
             ItemContent::Row {
                 row, problem: None, ..
             } => rows::block(&render(row), fold, &context).lines,

@@ -113,7 +113,9 @@ pub(super) fn busy(
     };
     let spinner = spinner(symbols, doing.since, now);
     let line = TextLine::of(format!("{spinner} {}", clean(&text)), Tone::Busy);
-    Some((line, Some(way_out("Esc to interrupt", Tone::Faint))))
+    // A question lists its own keys.
+    let hint = agent.questions.is_empty();
+    Some((line, hint.then(|| way_out("Esc to interrupt", Tone::Faint))))
 }
 
 const fn way_out(key: &'static str, role: Tone) -> Hints<'static> {

@@ -153,7 +153,7 @@ impl Layer for MergeEditor {
         };
         let title = TextLine::new(vec![
             TextSpan::new(
-                format!("{} ", clean(&preview.title())),
+                clean(&format!("Merge {} ", preview.range())),
                 Look::of(Tone::Agent).with(Look::BOLD),
             ),
             TextSpan::new(format!("into {}{place}", clean(parent)), Tone::Text),

@@ -53,7 +53,7 @@ actions! {
     TreeChild "child" [Always: "ctrl-x down", Empty: "ctrl-down" "alt-down"] "go to the first child"
     TreePrevious "sibling-previous" [Always: "ctrl-x left", Empty: "ctrl-left" "alt-left"] "go to the previous sibling"
     TreeNext "sibling-next" [Always: "ctrl-x right", Empty: "ctrl-right" "alt-right"] "go to the next sibling"
-    Board "board" [Always: "ctrl-x a", Empty: "left"] "show the board of all agents"
+    Board "board" [Always: "ctrl-x a", Empty: "left"] "show all agents"
     NextNeedingMe "next-needing-me" [Always: "ctrl-x n"] "go to the next agent that needs approval"
     PreviousAgent "previous-agent" [Always: "ctrl-x tab"] "go back to the previous agent"
 

@@ -39,9 +39,14 @@ pub(super) fn command(
     let mut lines = Vec::new();
     let lead = Lead::space(0);
     let most = fold.most(ECHO_ROWS);
-    let mut hidden = add_folded(&mut lines, echo, Tone::Faint, &lead, context, most);
+    let mut hidden = FoldedPart::default();
+    if !echo.is_empty() {
+        hidden = add_folded(&mut lines, echo, Tone::Faint, &lead, context, most);
+    }
     if !output.trim().is_empty() {
-        lines.push(TextLine::default());
+        if !echo.is_empty() {
+            lines.push(TextLine::default());
+        }
         let look = Look::of(tone).with(Look::DIM);
         let left = add_folded(&mut lines, output, look, &lead, context, fold.most(LONG));
         hidden = FoldedPart {

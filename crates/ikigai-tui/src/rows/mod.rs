@@ -298,10 +298,10 @@ fn user(
 fn merge_text(text: &str, merge: &Merge, context: &RenderContext<'_>) -> String {
     if let (Some(agent), Some(from), Some(to)) = (merge.agent, merge.from, merge.to) {
         let to_sign = context.sign(Sign::To);
-        return format!("{} #{from}{to_sign}#{to}", context.name(agent));
+        return format!("merged {} #{from}{to_sign}#{to}", context.name(agent));
     }
     let line = text.strip_prefix(Sign::Merged.text(Symbols::Utf8));
-    line.unwrap_or(text).trim_start().to_owned()
+    format!("merged {}", line.unwrap_or(text).trim_start())
 }
 
 fn rewound(data: &RewindData, context: &RenderContext<'_>) -> RenderedBlock {
@@ -363,6 +363,16 @@ pub fn report(shown: &Shown, fold: FoldState, context: &RenderContext<'_>) -> Re
     let most = fold.most(LONG);
     let hidden = add_folded(&mut lines, output, Tone::Agent, &lead, context, most);
     RenderedBlock::of(lines, hidden)
+}
+
+/// Renders the later output of a command whose own row shows the typed line.
+pub fn late_output(shown: &Shown, fold: FoldState, context: &RenderContext<'_>) -> RenderedBlock {
+    match shown {
+        Shown::Command {
+            output, severity, ..
+        } => command::command("", output, *severity, fold, context),
+        other => block(other, fold, context),
+    }
 }
 
 fn interrupted_block(cause: Option<Cause>, context: &RenderContext<'_>) -> RenderedBlock {

@@ -241,12 +241,14 @@ async fn a_command_that_makes_an_event_is_shown_once() {
     stage.sees("⚑ here").await;
     stage.line("/fork \"write it\" \"test it\"").await;
     stage.sees("· test it").await;
-    let forked = stage.until(|text| !text.contains("├ child")).await;
+    let forked = stage
+        .until(|text| text.matches('├').count() == 2 && text.contains("· write it"))
+        .await;
     stage.line("/undo").await;
     let undone = stage.sees("1 turn hidden").await;
 
     assert_eq!(forked.matches("⚑").count(), 1, "{forked}");
-    assert_eq!(forked.matches('├').count(), 2, "{forked}");
+    assert_eq!(forked.matches("├ forked").count(), 2, "{forked}");
     assert_eq!(undone.matches('↶').count(), 1, "{undone}");
     assert!(!undone.contains("/undo"), "{undone}");
 }

@@ -56,7 +56,7 @@ async fn a_child_is_merged_in_words_that_can_be_changed() {
         stage.press("esc").await;
         stage.sees("Esc again to browse").await;
         stage.line("/merge docs").await;
-        let screen = stage.sees("⇐ docs #").await;
+        let screen = stage.sees("Merge docs #").await;
         assert!(screen.contains("into parser"), "{screen}");
         assert!(screen.contains("The docs are there."), "{screen}");
         for key in ["Enter merge", "Esc cancel"] {
@@ -65,7 +65,7 @@ async fn a_child_is_merged_in_words_that_can_be_changed() {
         stage.letters("Yes: ").await;
         stage.press("enter").await;
         let screen = stage.sees("1✓ merged").await;
-        assert_eq!(screen.matches("⇐ docs #").count(), 1, "{screen}");
+        assert_eq!(screen.matches("⇐ merged docs #").count(), 1, "{screen}");
 
         let merged = stage.merged();
         assert_eq!(merged.len(), 1);
@@ -86,7 +86,7 @@ async fn esc_merges_nothing() {
     let mut stage = children((80, 24), &["docs"]).await;
 
     stage.line("/merge").await;
-    stage.sees("⇐ docs").await;
+    stage.sees("Merge docs").await;
     stage.press("x esc").await;
 
     assert!(stage.text().contains("Nothing merged"));
@@ -100,7 +100,7 @@ async fn a_paste_goes_into_the_preview() {
     let mut stage = children((80, 24), &["docs"]).await;
 
     stage.line("/merge docs").await;
-    stage.sees("⇐ docs").await;
+    stage.sees("Merge docs").await;
     stage
         .happened(TerminalEvent::Paste("Pasted. ".to_owned()))
         .await;
@@ -155,7 +155,7 @@ async fn the_board_merges_and_is_there_again() {
     stage.press("ctrl-x a k").await;
 
     stage.press("m").await;
-    stage.sees("⇐ docs").await;
+    stage.sees("Merge docs").await;
     stage.press("enter").await;
 
     stage.sees("✓ merged").await;
@@ -171,7 +171,7 @@ async fn a_parent_at_work_merges_after_its_turn() {
     stage.sees("● Well").await;
 
     stage.line("/merge docs").await;
-    stage.sees("⇐ docs").await;
+    stage.sees("Merge docs").await;
     stage.press("enter").await;
     assert!(stage.text().contains("when parser finishes its turn"));
     assert!(stage.merged().is_empty());

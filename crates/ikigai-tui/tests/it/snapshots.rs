@@ -262,7 +262,7 @@ async fn search_hits_look_as_before() {
 async fn a_merge_preview_looks_as_before() {
     let mut stage = family().await;
     stage.line("/merge docs").await;
-    stage.sees("⇐ docs").await;
+    stage.sees("Merge docs").await;
     stage.matches("merge").await;
 
     stage.press("esc").await;

@@ -206,8 +206,8 @@ fn a_second_process_watches_forks_and_mails_and_takes_over_once() {
     }
 
     assert_eq!(forked.code, Some(0), "{}", forked.err);
-    assert_eq!(forked.out, "├ mine · count to 3\n1 2 3\n");
-    assert_eq!(idle.out, "├ waits · no prompt\n", "{}", idle.err);
+    assert_eq!(forked.out, "├ forked mine · count to 3\n1 2 3\n");
+    assert_eq!(idle.out, "├ forked waits · no prompt\n", "{}", idle.err);
     assert_eq!(marked.code, Some(4), "{}", marked.err);
     assert_eq!(mailed.code, Some(4), "{}", mailed.err);
     for name in ["root", "mine", "waits"] {

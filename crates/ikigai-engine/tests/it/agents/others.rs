@@ -143,7 +143,7 @@ async fn a_held_agent_is_forked_and_followed() {
                 .is_none()
         );
         let mut child = forked.children.pop().unwrap();
-        assert_eq!(forked.output, "├ one · look at it\n");
+        assert_eq!(forked.output, "├ forked one · look at it\n");
         let (done, _) = work_and_say(&mut child, AgentJob::Answer, std::future::pending()).await;
         assert_eq!(done.unwrap(), Outcome::Completed);
         std::future::pending().await
