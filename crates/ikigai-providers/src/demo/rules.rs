@@ -435,6 +435,9 @@ fn run_a_command(ask: &Ask) -> Vec<DemoStep> {
         return vec![say(format!("It did not run: {result}"))];
     }
     let output = super::printed_part(result);
+    if output.is_empty() {
+        return vec![say("It printed nothing.")];
+    }
     vec![say(format!("It printed:\n{output}"))]
 }
 
