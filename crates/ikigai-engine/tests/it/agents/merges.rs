@@ -51,7 +51,10 @@ async fn children_that_are_done_are_merged_once() {
     assert_eq!(titles, ["⇐ one #3–#5", "⇐ two #3–#5"]);
     assert_eq!(again, "⚠ one has nothing new to merge");
     assert_eq!(none, "⚠ nothing to merge");
-    assert_eq!(resumed, "⚠ no interrupted turn to resume");
+    assert_eq!(
+        resumed,
+        "⚠ no interrupted turn to resume · /switch opens another agent"
+    );
     assert_eq!(
         bad,
         "⚠ /merge has no option --fast · /merge [AGENT …] [--summary] [--done]"

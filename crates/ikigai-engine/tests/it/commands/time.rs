@@ -169,7 +169,7 @@ async fn there_is_nothing_to_undo_where_nothing_was_said() {
     );
     assert_eq!(
         printed(&mut worker, "/resume").await,
-        "⚠ no interrupted turn to resume"
+        "⚠ no interrupted turn to resume · /switch opens another agent"
     );
     survives(&world, worker).await;
 }
