@@ -72,10 +72,13 @@ pub(super) fn explain_prompt(prompt: &str) -> Option<String> {
 
 /// Explains arguments that clap does not know; none if nothing is known about them.
 pub(super) fn explain(error: &clap::Error) -> Option<String> {
-    if error.kind() != ErrorKind::UnknownArgument {
-        return None;
-    }
-    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else {
+    // A second word after a message is taken for a command.
+    let kind = match error.kind() {
+        ErrorKind::UnknownArgument => ContextKind::InvalidArg,
+        ErrorKind::InvalidSubcommand => ContextKind::InvalidSubcommand,
+        _ => return None,
+    };
+    let Some(ContextValue::String(unknown)) = error.get(kind) else {
         return None;
     };
     if unknown.starts_with('-') {
