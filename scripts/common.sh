@@ -70,7 +70,7 @@ postgres_binaries() {
 install_postgres() {
     local install=(env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends)
     "${install[@]}" postgresql-common &&
-        # The package would set up a server of its own, which nobody asked for.
+        # The package would set up its own server, which is not needed.
         sed -ri 's/^#?(create_main_cluster) .*/\1 = false/' /etc/postgresql-common/createcluster.conf &&
         "${install[@]}" postgresql
 }

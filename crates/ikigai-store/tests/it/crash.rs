@@ -109,10 +109,10 @@ fn check(one: &dyn Fn(&str) -> i64, acknowledged: &HashMap<String, i64>) -> i64 
     let forks = one("SELECT count(*) FROM agents WHERE parent IS NOT NULL");
     let whole = one(
         "SELECT count(*) FROM agents c JOIN heads h ON h.agent = c.id
-         JOIN messages told ON told.agent = c.parent AND told.seq = c.fork_seq + 1
+         JOIN messages parent ON parent.agent = c.parent AND parent.seq = c.fork_seq + 1
          JOIN messages first ON first.agent = c.id AND first.seq = 1
          JOIN messages prompt ON prompt.agent = c.id AND prompt.seq = 2
-         WHERE h.seq = 2 AND told.kind = 'fork' AND first.kind = 'fork' AND prompt.kind = 'user'",
+         WHERE h.seq = 2 AND parent.kind = 'fork' AND first.kind = 'fork' AND prompt.kind = 'user'",
     );
     assert_eq!(whole, forks, "a fork is not whole");
     let children = one(

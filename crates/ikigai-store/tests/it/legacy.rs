@@ -146,7 +146,7 @@ fn a_life() -> String {
             (19, 1, 'user', NULL, NULL, '{ROOT}');
         INSERT INTO public.mail VALUES (1, 1, '{CHILD}', '{ROOT}', 'waits', 25, 0),
             (2, 1, '{ROOT}', '{CHILD}', 'came too late', 35, 0),
-            (3, 1, '{CHILD}', '{ROOT}', 'was read', 24, 1), (4, 1, '{ROOT}', 'nobody', 'x', 1, 0);"#
+            (3, 1, '{CHILD}', '{ROOT}', 'was read', 24, 1), (4, 1, '{ROOT}', 'no-agent', 'x', 1, 0);"#
     )
 }
 
@@ -239,7 +239,7 @@ async fn a_child_of_an_empty_parent_and_ids_of_another_form_come_too() {
     let (_place, store, report) = taken_in(&format!(
         "INSERT INTO public.agents (uuid, name, parent_uuid, fork_message_id, created_at) VALUES
             ('{ROOT}', NULL, NULL, NULL, 1), ('{ODD}', 'same', '{ROOT}', 0, 2),
-            ('{CHILD}', 'same', '{ODD}', 1, 3), ('lost', 'lost', 'nobody', 7, 4);
+            ('{CHILD}', 'same', '{ODD}', 1, 3), ('lost', 'lost', 'no-agent', 7, 4);
          INSERT INTO public.messages (session_id, kind, content, agent_uuid)
          VALUES (1, 'user', 'hello', '{CHILD}'), (1, 'rewind', NULL, '{CHILD}');"
     ));
