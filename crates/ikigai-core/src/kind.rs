@@ -5,41 +5,58 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// Type of an event; the only list of kind names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+/// Defines the kinds with their stored names.
+macro_rules! kinds {
+    ($($(#[$about:meta])* $kind:ident = $name:literal,)+) => {
+        /// Type of an event; the only list of kind names.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Kind { $($(#[$about])* $kind,)+ }
+
+        impl Kind {
+            /// Every kind, in the order of the enum.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$kind),+];
+
+            /// Returns the stored name.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$kind => $name,)+ }
+            }
+        }
+    };
+}
+
+kinds! {
     /// The system prompt, from this row on.
-    System,
+    System = "system",
     /// Message to the agent from the user, a parent or another agent.
-    User,
+    User = "user",
     /// Text of the model.
-    Assistant,
+    Assistant = "assistant",
     /// A tool call of the model.
-    ToolCall,
+    ToolCall = "tool_call",
     /// Result of a tool call.
-    ToolResult,
+    ToolResult = "tool_result",
     /// Cleared path: the agent forgets all rows before it.
-    Clear,
+    Clear = "clear",
     /// Named row to return to.
-    Mark,
+    Mark = "mark",
     /// A return to an earlier row.
-    Rewind,
+    Rewind = "rewind",
     /// New child; written into both histories.
-    Fork,
+    Fork = "fork",
     /// Command of the user with its output, or a setting.
-    Command,
+    Command = "command",
     /// Agents were killed.
-    AgentKilled,
+    AgentKilled = "agent_killed",
     /// Cost of a response.
-    Usage,
+    Usage = "usage",
     /// A turn was stopped.
-    Interrupted,
+    Interrupted = "interrupted",
     /// A turn failed.
-    Error,
+    Error = "error",
     /// Summary, or a gap, in place of a range of turns.
-    Summary,
+    Summary = "summary",
     /// A background process started or ended.
-    Process,
+    Process = "process",
 }
 
 /// The kind name that older stores used for tool results.
@@ -51,48 +68,6 @@ pub const LEGACY_TOOL: &str = "tool";
 pub struct UnknownKind(pub String);
 
 impl Kind {
-    /// Every kind, in the order of the enum.
-    pub const ALL: [Self; 16] = [
-        Self::System,
-        Self::User,
-        Self::Assistant,
-        Self::ToolCall,
-        Self::ToolResult,
-        Self::Clear,
-        Self::Mark,
-        Self::Rewind,
-        Self::Fork,
-        Self::Command,
-        Self::AgentKilled,
-        Self::Usage,
-        Self::Interrupted,
-        Self::Error,
-        Self::Summary,
-        Self::Process,
-    ];
-
-    /// Returns the stored name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::ToolCall => "tool_call",
-            Self::ToolResult => "tool_result",
-            Self::Clear => "clear",
-            Self::Mark => "mark",
-            Self::Rewind => "rewind",
-            Self::Fork => "fork",
-            Self::Command => "command",
-            Self::AgentKilled => "agent_killed",
-            Self::Usage => "usage",
-            Self::Interrupted => "interrupted",
-            Self::Error => "error",
-            Self::Summary => "summary",
-            Self::Process => "process",
-        }
-    }
-
     /// Returns true if requests contain rows of this kind.
     pub const fn is_conversation(self) -> bool {
         match self {
