@@ -51,7 +51,6 @@ pub(crate) async fn store_images(
     Ok(stored)
 }
 
-/// Returns the images of a row.
 pub(crate) fn images_in(row: &Row) -> Vec<StoredImage> {
     let data = row.data.as_deref();
     let images = match row.kind.read_as() {

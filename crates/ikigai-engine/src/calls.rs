@@ -13,7 +13,6 @@ use crate::agent_tools::AgentTool;
 /// A call without a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OpenCall {
-    /// Its row.
     pub(crate) at: RowRef,
     /// Id that pairs it with its result.
     pub(crate) id: String,

@@ -34,7 +34,6 @@ const MOST_ENTRIES: usize = 500;
 
 /// File mentioned in a message.
 struct Mention {
-    /// As typed.
     typed: String,
     path: String,
     is_directory: bool,

@@ -116,7 +116,6 @@ impl Toolset {
         specs
     }
 
-    /// Returns the agent tool of this name, if the agent has it.
     pub(crate) fn agent_tool(&self, name: &str) -> Option<AgentTool> {
         let has = self.agent_tools.iter().any(|spec| spec.name == name);
         AgentTool::from_name(name).filter(|_| has)

@@ -263,7 +263,6 @@ impl CommitJob {
 /// Outcome of a commit whose reply was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CommitOutcome {
-    /// All of it is stored.
     Stored,
     /// Nothing of it is stored, nor will it appear later.
     Absent,

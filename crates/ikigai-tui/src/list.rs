@@ -151,7 +151,6 @@ impl ChoiceList {
     }
 }
 
-/// Returns the row of an entry, with its text in a column.
 fn row(entry: &Candidate, marked: bool, columns: usize) -> TextLine {
     let (plain, hit) = if marked {
         let marked = Look::of(Tone::Marked);

@@ -46,7 +46,6 @@ pub(crate) struct ProgramContext {
     pub(crate) registry: Arc<Registry>,
     /// Open store.
     pub(crate) store: AnyStore,
-    /// Location of the store.
     pub(crate) place: StoreLocation,
 }
 
@@ -104,7 +103,6 @@ impl ProgramContext {
         Self::open_at(&place, config)
     }
 
-    /// Opens the store at a location.
     pub(crate) fn open_at(place: &StoreLocation, config: &Config) -> Result<Self> {
         Self::open_for(place, config, StoreUse::Work)
     }

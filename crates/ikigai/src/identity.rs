@@ -16,7 +16,6 @@ use crate::store_location::StoreLocation;
 /// Name of the file with the random part of the machine's id, in the local state directory.
 const MACHINE_FILE: &str = "machine.id";
 
-/// Files with the id of the system.
 const SYSTEM_FILES: [&str; 2] = ["/etc/machine-id", "/var/lib/dbus/machine-id"];
 
 /// Files that container engines mount from a directory named after the container.

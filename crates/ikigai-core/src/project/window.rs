@@ -358,7 +358,6 @@ fn is_of_user(exchange: &ConversationPart) -> bool {
     )
 }
 
-/// Returns the context rows of a view.
 pub(crate) fn context_rows(view: &View) -> HashSet<RowRef> {
     let rows = view.entries().iter();
     let rows = rows.filter(|entry| entry.kind() == Some(Kind::Summary));

@@ -30,7 +30,6 @@ pub(crate) enum CommandAction {
     Resume(Vec<AgentRecord>, bool),
     /// Starts a turn of an agent that has new mail.
     Wake(AgentRecord),
-    /// Waits for agents.
     Wait(Vec<AgentId>, Duration),
     /// Writes a summary, with instructions.
     Summarise(Option<String>),

@@ -80,7 +80,6 @@ pub(crate) enum ChainOutcome {
     Warned,
     /// The slow part was stopped, and reported that.
     Stopped(Stop),
-    /// The agent has a job.
     Work(AgentJob),
 }
 

@@ -38,7 +38,6 @@ pub(crate) enum Then {
     /// None.
     #[default]
     Nothing,
-    /// Job for the agent.
     Work(AgentJob),
     /// Action of the front end.
     Front(Next),
@@ -53,7 +52,6 @@ pub(crate) enum Trouble {
     Refused(String),
     /// Stopped by a request; the text is the output.
     Stopped(Stop, String),
-    /// Error of the engine.
     Engine(EngineError),
 }
 

@@ -120,7 +120,6 @@ impl Page {
         )
     }
 
-    /// Returns the name of an agent.
     pub(super) fn name(&self, agent: AgentId) -> String {
         let name = self.names.get(&agent);
         name.map_or_else(|| agent.to_string(), |name| visible(name))

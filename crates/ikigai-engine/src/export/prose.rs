@@ -10,7 +10,6 @@ use super::page::is_diff;
 /// Maximum nesting of lists and quotes; browsers fail on deep trees.
 const MOST_DEPTH: usize = 24;
 
-/// Renders a text.
 pub(super) fn render(text: &str) -> String {
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;

@@ -52,7 +52,6 @@ pub struct Forked {
     pub name: String,
 }
 
-/// A child to create.
 struct NewChild<'a> {
     parent: &'a AgentRecord,
     forked: &'a Forked,

@@ -49,7 +49,6 @@ pub(crate) struct Family<'a> {
     pub(crate) ledger: &'a mut Ledger,
     /// Agents that it started and that may still work.
     pub(crate) children: &'a mut Vec<Started>,
-    /// Size limit of a result.
     pub(crate) result_size: OutputLimit,
 }
 
@@ -57,7 +56,6 @@ pub(crate) struct Family<'a> {
 pub(crate) enum FamilyOutcome {
     /// Its result is stored.
     Done,
-    /// It waits.
     Waits(Wait),
     /// Its result is stored, and an agent has new mail.
     Sent(AgentRecord),

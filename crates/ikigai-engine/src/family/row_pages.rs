@@ -82,7 +82,6 @@ impl Family<'_> {
         }))
     }
 
-    /// Returns the row of a name, if it is one.
     async fn named_row(&self, name: &str) -> Result<Option<RowRef>, EngineError> {
         let name = name.trim().trim_start_matches('#');
         let (agent, number) = match name.rsplit_once('.') {

@@ -20,7 +20,6 @@ const PAGE_ROWS: usize = 64;
 /// A call that waits.
 #[derive(Clone, Debug)]
 pub(crate) struct Wait {
-    /// Deadline.
     deadline: Micros,
     /// Time from its start to the deadline.
     patience: Duration,

@@ -25,7 +25,6 @@ pub(crate) struct ExtraWrites {
     pub(crate) heads: Vec<HeadClaim>,
     /// Rows of other agents.
     pub(crate) rows: Vec<NewRow>,
-    /// Effects.
     pub(crate) with: Vec<Effect>,
 }
 

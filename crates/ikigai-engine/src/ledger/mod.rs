@@ -80,7 +80,6 @@ impl Ledger {
         })
     }
 
-    /// Returns the id of the agent.
     pub(crate) fn id(&self) -> AgentId {
         self.agent.state.agent()
     }

@@ -458,7 +458,6 @@ fn report_of(events: &[Event], outcome: &Outcome) -> Option<ChildReport> {
     }
 }
 
-/// Returns the text of an answer.
 fn answer_text(events: &[Event]) -> String {
     let texts = events.iter().filter_map(|event| match event {
         Event::Assistant { text, .. } => Some(text.as_str()),

@@ -22,10 +22,11 @@ const SUMMARISED_CHARACTERS: usize = 30;
 pub(super) enum DemoStep {
     /// Writes this text.
     Say(String),
-    /// Thinks this.
     Think(String),
-    /// Calls a tool.
-    Call { tool: String, arguments: String },
+    Call {
+        tool: String,
+        arguments: String,
+    },
     /// Fails once and starts over.
     Stumble(String),
     /// Fails finally.

@@ -32,7 +32,6 @@ const DEADLINE: Duration = Duration::from_millis(1500);
 /// first request.
 const MOST_TRIES: u32 = 3;
 
-/// Port of Ollama.
 const OLLAMA_PORT: u16 = 11434;
 
 /// Lookups of this process, by provider and model.

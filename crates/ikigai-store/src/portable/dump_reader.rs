@@ -11,7 +11,6 @@ use super::{
 };
 use crate::records::{BlobHash, MailOrigin, MailState, MailTopic, Status};
 
-/// One column value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ColumnValue {
     Nothing,

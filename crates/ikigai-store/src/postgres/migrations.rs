@@ -20,7 +20,6 @@ pub const MIGRATIONS: Migrations = &[
     include_str!("schema/009.sql"),
 ];
 
-/// State of a schema.
 #[derive(Debug, PartialEq, Eq)]
 enum SchemaState {
     /// The schema is missing or empty.

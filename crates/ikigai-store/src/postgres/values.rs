@@ -11,7 +11,6 @@ use super::errors::PostgresRefusal;
 use crate::error::{CommitError, StoreError};
 use crate::records::ProcessRecord;
 
-/// Failure of a query.
 #[derive(Debug)]
 pub(super) enum QueryFailure {
     /// PostgreSQL failed.

@@ -423,7 +423,6 @@ impl PostgresWriter {
     }
 }
 
-/// Reply to a commit.
 enum CommitReply<T> {
     /// The request succeeded.
     Received(T),

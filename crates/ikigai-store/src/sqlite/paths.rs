@@ -17,7 +17,6 @@ const DIRECTORY_MODE: u32 = 0o700;
 /// Links are resolved, since processes that use different links must find the same files.
 #[derive(Clone, Debug)]
 pub(super) struct StorePaths {
-    /// The database.
     pub(super) database: PathBuf,
     /// Kind of the network file system below it, on which it is only read.
     pub(super) network: Option<&'static str>,

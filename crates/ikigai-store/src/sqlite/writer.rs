@@ -44,7 +44,6 @@ pub(super) enum WriterTask {
     },
 }
 
-/// Start of indexing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IndexStart {
     /// After the last indexed row.

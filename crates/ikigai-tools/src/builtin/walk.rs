@@ -10,7 +10,6 @@ use crate::Place;
 use crate::anchored_file::{AnchoredFile, MissingDirectories};
 use crate::paths::{Hidden, Located};
 
-/// Entry of the walk.
 pub(super) struct WalkEntry {
     /// Path in the form of [`Located::path`].
     pub(super) path: PathBuf,

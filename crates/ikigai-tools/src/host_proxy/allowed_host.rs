@@ -30,7 +30,6 @@ enum HostRule {
     Address(IpAddr),
 }
 
-/// Host of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RequestHost {
     /// Name in lower case, without a final dot.

@@ -2,7 +2,6 @@
 
 use super::allowed_host::RequestTarget;
 
-/// Most bytes of a head.
 pub(super) const MOST_HEAD_BYTES: usize = 16 * 1024;
 
 /// Headers about one connection, which a proxy does not pass on.
@@ -15,7 +14,6 @@ const OF_CONNECTION: [&str; 6] = [
     "host",
 ];
 
-/// Request to the proxy.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ProxyRequest {
     /// A tunnel to a host.

@@ -20,7 +20,6 @@ pub(super) enum Reach {
     ExceptGuarded,
 }
 
-/// Piece of a pattern.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PatternPiece {
     Any,
@@ -52,7 +51,6 @@ pub(crate) fn directory_pattern(place: &Place, path: &Path) -> String {
     }
 }
 
-/// Returns true if a text matches a pattern.
 pub(super) fn matches_text(pattern: &str, text: &str) -> bool {
     let text: Vec<char> = text.chars().collect();
     matches_pieces(&pieces(pattern), &text)

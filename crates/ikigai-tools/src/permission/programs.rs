@@ -31,7 +31,6 @@ pub(super) enum Options {
 /// Words other than options that a call may have.
 #[derive(Clone, Copy)]
 pub(super) enum Operands {
-    /// Any.
     Any,
     /// At most this many.
     Most(usize),
@@ -71,7 +70,6 @@ impl Program {
     }
 }
 
-/// Returns all programs.
 pub(super) fn programs() -> impl Iterator<Item = Program> {
     let free = FREE.words();
     let free = free.map(|name| only(name, Options::Any, Operands::Any));

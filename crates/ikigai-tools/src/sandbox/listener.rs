@@ -294,7 +294,6 @@ mod system {
         Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
     }
 
-    /// Sends a descriptor, with one byte.
     pub(super) fn send(socket: RawFd, descriptor: RawFd, byte: u8) -> io::Result<()> {
         let (mut byte, mut control) = ([byte], Control([0; CONTROL_BYTES]));
         let mut part = part_of(&mut byte);

@@ -42,7 +42,6 @@ impl NetworkReach {
 pub(crate) type Lookup =
     Arc<dyn Fn(String) -> ToolFuture<std::io::Result<Vec<SocketAddr>>> + Send + Sync>;
 
-/// Returns the lookup of the system.
 pub(crate) fn system() -> Lookup {
     Arc::new(|name| {
         Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) })

@@ -49,7 +49,6 @@ pub(super) struct Board {
     pub(super) prompt: Option<(BoardPrompt, LinePrompt)>,
 }
 
-/// Prompt of the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BoardPrompt {
     /// Text of mail to an agent.
@@ -427,7 +426,6 @@ fn merge(agent: AgentId, name: &str, ctx: &mut UiContext) {
     }
 }
 
-/// Sends mail to an agent.
 fn send_mail(to: AgentId, text: &str, ctx: &mut UiContext) {
     let name = ctx.name_of(to).unwrap_or_else(|| to.to_string());
     if text.is_empty() {

@@ -192,7 +192,6 @@ impl UiContext {
         Some(done)
     }
 
-    /// Returns the name of an agent.
     pub(super) fn name_of(&self, agent: AgentId) -> Option<String> {
         Some(self.roster.get(agent)?.branch.agent.name.clone())
     }
@@ -233,7 +232,6 @@ impl UiContext {
         self.arm(Again::Interrupted, LATE_ESCAPE);
     }
 
-    /// Interrupts an agent.
     pub(super) fn interrupt_agent(&mut self, agent: AgentId) {
         let stop = UserRequest::Stop(Stop::Interrupt(Cause::User));
         self.effects.push(EngineRequest::Send(agent, stop));

@@ -48,7 +48,6 @@ impl Hits {
 }
 
 impl UiContext {
-    /// Searches the log.
     pub(super) fn search_log(&mut self, typed: &str) {
         self.visited = None;
         self.effects.push(LoadRequest::Search {

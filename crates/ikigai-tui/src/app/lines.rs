@@ -35,7 +35,6 @@ pub(super) fn spinner(symbols: Symbols, since: Instant, now: Instant) -> &'stati
     }
 }
 
-/// Returns the sign of a state.
 pub(super) fn sign(state: AgentActivity, symbols: Symbols) -> &'static str {
     match (state, symbols) {
         (AgentActivity::Asks, _) => "?",

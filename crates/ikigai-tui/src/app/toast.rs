@@ -65,7 +65,6 @@ fn short(help: &str) -> &str {
     object.split_once(" (").map_or(object, |(object, _)| object)
 }
 
-/// Returns a text with the sign of its severity.
 pub(super) fn with_sign(severity: Severity, text: &str, symbols: Symbols) -> String {
     match severity {
         Severity::Info => text.to_owned(),

@@ -254,7 +254,6 @@ impl UiContext {
         })
     }
 
-    /// Returns the state of the submission with a number.
     pub(crate) fn submission_state(&self, number: u64) -> Option<SubmissionState> {
         self.outbox.state(number)
     }

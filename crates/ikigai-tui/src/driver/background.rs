@@ -46,9 +46,7 @@ pub(crate) enum LoadResult {
     Confined(bool),
     /// Names for completion.
     Choices {
-        /// Models.
         models: Vec<Candidate>,
-        /// Tools.
         tools: Vec<Candidate>,
     },
     /// A model server on this machine, and how to use it.
@@ -57,7 +55,6 @@ pub(crate) enum LoadResult {
     Choice(Box<Picker>),
     /// Hits of a search.
     Hits {
-        /// The hits.
         hits: Box<Hits>,
         /// True if they follow earlier hits.
         is_more: bool,

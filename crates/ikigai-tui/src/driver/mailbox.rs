@@ -21,7 +21,6 @@ const MOST_LOOKED_BACK: usize = 64;
 /// Event or result for the screen.
 #[derive(Debug)]
 pub(crate) enum MailboxItem {
-    /// Event of an agent.
     Event(AgentId, UiEvent),
     /// Result of a background load.
     Found(LoadResult),

@@ -7,7 +7,6 @@ use crate::rows::{self, FoldState, RenderContext};
 use crate::signs::{Sign, Symbols};
 use crate::text::clean;
 
-/// Words for signs.
 const WORDS: [(Sign, &str); 14] = [
     (Sign::User, "you: "),
     (Sign::Assistant, "assistant: "),

@@ -75,14 +75,12 @@ pub(crate) struct Config {
     agents: work::AgentsSection,
 }
 
-/// `[user]`.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 struct UserSection {
     name: Option<UserName>,
 }
 
-/// Name of the user.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(try_from = "String")]
 struct UserName(PersonName);
@@ -95,7 +93,6 @@ impl TryFrom<String> for UserName {
     }
 }
 
-/// `resume`.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "lowercase")]
 enum ResumeWord {
@@ -104,7 +101,6 @@ enum ResumeWord {
     Never,
 }
 
-/// `notify`.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(try_from = "String")]
 struct NotifyWord(Notify);

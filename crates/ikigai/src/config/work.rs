@@ -30,7 +30,6 @@ pub(crate) struct Work {
     pub(crate) agents: AgentsSection,
 }
 
-/// `[permissions]`.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct PermissionSettings {
@@ -56,7 +55,6 @@ struct RefuseRule {
     pattern: Option<String>,
 }
 
-/// `[sandbox]`.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct SandboxSettings {
@@ -76,7 +74,6 @@ pub(crate) struct SandboxSettings {
     keep_variables: Vec<String>,
 }
 
-/// `[web]`.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct WebSettings {

@@ -23,7 +23,6 @@ use tokio::time::{sleep, timeout};
 use super::socket_path;
 use crate::output::{json_line, json_of};
 
-/// Longest request.
 const LONGEST_REQUEST: usize = 1 << 20;
 
 /// Time for a client to send its request, and to read its answer.

@@ -15,7 +15,6 @@ use crate::sse::Frame;
 /// Name of a chunk in errors.
 const CHUNK: &str = "chat.completion.chunk";
 
-/// The decoder.
 #[derive(Debug, Default)]
 pub(super) struct ChatDecoder {
     pieces: Vec<ChatPiece>,

@@ -33,7 +33,6 @@ pub(super) fn field_in(delta: &Value) -> Option<(&'static str, String)> {
     (!text.is_empty()).then_some((DETAILS, text))
 }
 
-/// Returns the details of a delta.
 pub(super) fn details_in(delta: &Value) -> impl Iterator<Item = &Value> {
     let details = delta.get(DETAILS).and_then(Value::as_array);
     details.into_iter().flatten()

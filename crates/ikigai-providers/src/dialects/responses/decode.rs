@@ -12,7 +12,6 @@ use crate::dialects::openai::{Counted, object_in, text_at, word_at};
 use crate::dialects::refusal;
 use crate::sse::Frame;
 
-/// The decoder.
 #[derive(Debug, Default)]
 pub(super) struct ResponsesDecoder {
     /// Items in the order of their starts.

@@ -26,7 +26,6 @@ pub(super) struct ForegroundCommand {
 
 /// Outcome of a command.
 pub(super) enum CommandEnd {
-    /// It has ended.
     Ended(Ended),
     /// It goes on in the background; this is the result of the call.
     Left(Box<Output>),

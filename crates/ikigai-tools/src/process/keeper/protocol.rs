@@ -29,17 +29,19 @@ pub(super) enum KeeperRequest {
     Await,
 }
 
-/// Reply of a keeper.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum KeeperReply {
     /// The request was carried out.
     Done,
     /// It was not, for this reason.
-    Failed { reason: String },
+    Failed {
+        reason: String,
+    },
     /// Bytes that the process has printed.
-    Size { bytes: u64 },
-    /// The process has ended.
+    Size {
+        bytes: u64,
+    },
     Ended(ProcessEnd),
 }
 

@@ -26,7 +26,6 @@ enum Within {
     Comment(usize),
     /// A string with this quote of the language.
     Text(usize),
-    /// A tag.
     Tag,
     /// A string in a tag.
     TagText(usize),
