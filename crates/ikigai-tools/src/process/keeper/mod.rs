@@ -10,7 +10,7 @@
 
 mod client;
 mod exit_file;
-mod followed;
+mod handover;
 mod job;
 mod output_copy;
 mod output_log;
@@ -18,8 +18,8 @@ mod protocol;
 mod server;
 
 pub use client::{KeeperProgram, KeptState, OutputFollower, OutputNews, look, send, start, stop};
-pub use followed::remove;
-pub(crate) use followed::{FollowError, FollowedEnd, FollowedJob, run_followed};
+pub use handover::remove;
+pub(crate) use handover::{FollowError, FollowedEnd, FollowedJob, run_followed};
 pub use job::{KeeperJob, KeptJob};
 pub use output_log::{OutputPart, read_output};
 pub use protocol::{ProcessEnd, StopCause};
