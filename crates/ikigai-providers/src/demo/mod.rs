@@ -30,6 +30,9 @@ const RETRY_PAUSE: Duration = Duration::from_millis(200);
 /// Name of the demo provider and of its model.
 pub(crate) const DEMO: &str = "demo";
 
+/// Context window of the demo model.
+pub(crate) const WINDOW_TOKENS: u64 = 200_000;
+
 /// The built-in scripted model.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Demo;
@@ -83,7 +86,7 @@ impl Model for Demo {
     }
 
     fn window_tokens(&self) -> u64 {
-        200_000
+        WINDOW_TOKENS
     }
 
     fn cost_nano_usd(&self, _usage: &Amounts) -> Option<u64> {

@@ -4,7 +4,7 @@ use ikigai_core::settings::ModelChoice;
 
 use super::Registry;
 use crate::catalogue::{Level, ModelSpec};
-use crate::demo::DEMO;
+use crate::demo::{DEMO, WINDOW_TOKENS};
 use crate::presets::preset;
 use crate::{Described, Offer, WindowSource};
 
@@ -51,7 +51,7 @@ impl Registry {
         offers.push(Offer {
             provider: DEMO.to_owned(),
             model: DEMO.to_owned(),
-            context_tokens: None,
+            context_tokens: Some(WINDOW_TOKENS),
             price_in: Some(0.0),
             price_out: Some(0.0),
             levels: Vec::new(),

@@ -38,10 +38,11 @@ fn models(mut offers: Vec<Offer>, answering: Option<&ModelChoice>) -> Picker {
         };
         PickerEntry::new(name, about(offer), action)
     });
-    let title = match &answering {
-        Some(answering) => format!("Choose a model (now {answering})"),
-        None => "Choose a model".to_owned(),
+    let now = match &answering {
+        Some(answering) => format!(" (now {answering})"),
+        None => String::new(),
     };
+    let title = format!("Choose a model{now} · context, $/M in / out");
     Picker::new(title, entries.collect(), answering.as_deref())
 }
 
