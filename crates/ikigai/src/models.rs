@@ -21,7 +21,9 @@ pub(crate) fn models(order: &ModelsOrder) -> Result<ExitCode> {
     let word = order.word.as_deref().unwrap_or_default();
     let wanted = |spec: &&ModelSpec| spec.id.contains(word) || spec.provider.contains(word);
     let models: Vec<_> = catalogue.models().iter().filter(wanted).collect();
-    if models.is_empty() {
+    if models.is_empty() && "demo".contains(word) {
+        print_stderr("● demo is built in and needs no key");
+    } else if models.is_empty() {
         print_stderr("No model matches. Models outside this list work as PROVIDER:NAME");
     }
     let mut keys = BTreeMap::new();

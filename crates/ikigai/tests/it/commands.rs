@@ -565,3 +565,16 @@ fn commands_and_options_of_other_tools_name_the_way_here() {
     let other = user.ikigai(&["log", "a", "b"]);
     assert!(!other.err.contains("quote"), "{}", other.err);
 }
+
+/// The demo model is in no table, and is found all the same.
+#[test]
+fn the_demo_model_is_found_among_the_models() {
+    let user = TestUser::new();
+
+    let found = user.ikigai(&["models", "demo"]);
+    let missing = user.ikigai(&["models", "no-such-model"]);
+
+    assert!(found.err.contains("demo is built in"), "{}", found.err);
+    assert!(!found.err.contains("No model matches"), "{}", found.err);
+    assert!(missing.err.contains("No model matches"), "{}", missing.err);
+}
