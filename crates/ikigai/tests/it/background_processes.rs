@@ -5,8 +5,8 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use ikigai_testkit::Dice;
 use ikigai_testkit::mock::{Mock, MockAnswer};
+use ikigai_testkit::{Dice, tell};
 use serde_json::{Value, json};
 
 use crate::control::start;
@@ -286,23 +286,32 @@ fn a_killed_agent_takes_its_processes_along() {
     program.end().unwrap();
 }
 
-/// Random kills: no process is orphaned, and none is started twice.
+/// Random kills: no process is orphaned, and none is started twice, also not around the moment at
+/// which a command goes on in the background.
 #[test]
 fn random_kills_leave_no_orphan_and_start_nothing_twice() {
     let mut dice = Dice::roll();
     let user = TestUser::new();
     let mock = Mock::play(|request| match to_start(&request.body) {
-        Some(number) => background(&format!("echo {number} >> started; sleep 1000")),
+        Some(number) => {
+            let command = format!("echo {number} >> started; sleep 1000");
+            match number.parse::<u64>().unwrap() % 2 {
+                0 => background(&command),
+                // It goes on in the background after a second.
+                _ => calls("bash", &json!({"command": command, "timeout": 1})),
+            }
+        }
         None => says("well"),
     });
     configure(&user, &mock);
     let project = user.home().join("project");
     let kills = if is_long() { 200 } else { 20 };
+    let mut adopted = 0;
     for number in 0..kills {
         let program = start(&user, &["--approve", "all"]);
         let submit = json!({"type": "submit", "text": format!("start {number}")});
         program.ask(&submit).unwrap();
-        std::thread::sleep(Duration::from_millis(dice.below(1200)));
+        std::thread::sleep(Duration::from_millis(dice.below(1200 + number % 2 * 800)));
         program.kill();
         // Sometimes the program that adopts them is killed too.
         if dice.below(2) == 0 {
@@ -315,10 +324,12 @@ fn random_kills_leave_no_orphan_and_start_nothing_twice() {
         let idle = json!({"type": "wait_idle", "timeout_ms": 60_000});
         program.ask(&idle).unwrap();
         let mut once = started(&project);
+        once.sort_by_key(|number| number.parse::<u64>().unwrap());
         once.dedup();
         assert_eq!(started(&project), once, "none is started twice");
         // A shell that the keeper has just started does not sleep yet.
         wait_until(|| sleeping_in(&project) == open_jobs(&user).len());
+        adopted += open_jobs(&user).len();
         for job in &open_jobs(&user) {
             let mark = format!("IKIGAI_RUN={job}");
             assert!(!with_mark(&mark).is_empty(), "{number}: {job} is dead");
@@ -327,6 +338,11 @@ fn random_kills_leave_no_orphan_and_start_nothing_twice() {
         wait_until(|| sleeping_in(&project) == 0);
         program.kill();
     }
+    let begun = started(&project).len();
+    tell(&format!(
+        "{kills} kills: {begun} commands started, each once; {adopted} adopted and stopped, the others \
+         ended; none left"
+    ));
 }
 
 /// Returns the number in the user's message `start N`, if it has no answer yet.
