@@ -68,7 +68,7 @@ pub use input::{CommandLine, ShellLine, UnknownCommand, UserInput};
 pub use lifecycle::{HeldFork, Stopped};
 pub use limits::{AgentLimits, Limits, Resume};
 pub use past_request::PastRequest;
-pub use process_watch::Keepers;
+pub use process_watch::{Keepers, ListedProcess};
 pub use sessions::SessionEntry;
 pub use tools::{Blank, Probe, Safety, Tools, tool_facts};
 pub use turn::Worker;

@@ -39,6 +39,19 @@ pub struct Keepers {
     pub host: String,
 }
 
+/// Background process as front ends list it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedProcess {
+    /// Its owner.
+    pub agent: AgentId,
+    /// Its number among the processes of the owner.
+    pub number: u64,
+    /// Its command line.
+    pub command: String,
+    /// Last line with text that it printed, shortened; empty if there is none.
+    pub last_line: String,
+}
+
 /// The watched processes of this process's agents.
 #[derive(Default)]
 pub(crate) struct ProcessWatch {
@@ -141,13 +154,22 @@ impl ProcessWatch {
         });
     }
 
-    /// Returns the number of watched processes that run.
-    pub(crate) fn count(&self) -> usize {
+    /// Returns the watched processes that run, by agent and number.
+    pub(crate) fn list(&self) -> Vec<ListedProcess> {
         let watched = self.watch_wait();
         let running = watched
             .values()
             .filter(|process| process.news.end.is_none());
-        running.count()
+        let mut listed: Vec<_> = running
+            .map(|process| ListedProcess {
+                agent: process.job.agent,
+                number: process.job.number,
+                command: process.job.command.clone(),
+                last_line: process.last_line.clone(),
+            })
+            .collect();
+        listed.sort_by_key(|process| (process.agent, process.number));
+        listed
     }
 
     /// Ends the watch of all processes, and returns them.

@@ -20,6 +20,7 @@ use ikigai_tools::process::{end_cookie, listening_ports};
 use crate::environment::{cookie_of, draw_mail};
 use crate::frontend::FrontEnd;
 use crate::ledger::{CommitPlan, Ledger};
+use crate::process_watch::ListedProcess;
 use crate::{Engine, EngineError, EngineReader, Keepers};
 
 pub(crate) use lookup::known_processes;
@@ -312,9 +313,14 @@ pub(crate) async fn running_processes(
 }
 
 impl Engine {
-    /// Returns the number of running processes of this process's agents.
-    pub fn process_count(&self) -> usize {
-        self.processes().count()
+    /// Returns the running processes of this process's agents, by agent and number.
+    pub fn listed_processes(&self) -> Vec<ListedProcess> {
+        let mut listed = self.processes().list();
+        for process in &mut listed {
+            let line = (self.safety().blank)(process.last_line.as_bytes()).into_owned();
+            process.last_line = String::from_utf8_lossy(&line).into_owned();
+        }
+        listed
     }
 
     /// Stops the processes of this process's agents, because the user quits.

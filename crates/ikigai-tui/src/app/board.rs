@@ -108,6 +108,8 @@ impl BoardGroup {
 pub(super) enum BoardRow {
     Heading(BoardGroup),
     Agent(AgentId),
+    /// Index of a process of the agent above.
+    Process(usize),
 }
 
 impl Board {
@@ -133,18 +135,22 @@ impl Board {
             .all()
             .filter(|(_, known)| needle.is_in(&known.branch.agent.name))
             .collect();
-        if self.is_tree {
-            return all.iter().map(|(id, _)| BoardRow::Agent(*id)).collect();
-        }
         let mut entries = Vec::new();
+        if self.is_tree {
+            for (id, _) in &all {
+                push_agent(*id, ctx, &mut entries);
+            }
+            return entries;
+        }
         for group in BoardGroup::ALL {
             let members = all
                 .iter()
                 .filter(|(_, known)| BoardGroup::of(known) == group);
-            let members: Vec<_> = members.map(|(id, _)| BoardRow::Agent(*id)).collect();
-            if !members.is_empty() {
-                entries.push(BoardRow::Heading(group));
-                entries.extend(members);
+            for (place, (id, _)) in members.enumerate() {
+                if place == 0 {
+                    entries.push(BoardRow::Heading(group));
+                }
+                push_agent(*id, ctx, &mut entries);
             }
         }
         entries
@@ -155,7 +161,7 @@ impl Board {
         let entries = self.entries(ctx).into_iter();
         let agents = entries.filter_map(|entry| match entry {
             BoardRow::Agent(agent) => Some(agent),
-            BoardRow::Heading(_) => None,
+            BoardRow::Heading(_) | BoardRow::Process(_) => None,
         });
         agents.collect()
     }
@@ -382,14 +388,23 @@ impl Layer for Board {
         area.above(area.row)
     }
 
-    /// Returns the time of the next tick: the board counts seconds of silence.
+    /// Returns the time of the next tick: the board counts seconds and shows output of processes.
     fn next_tick(&self, ctx: &UiContext) -> Option<Instant> {
-        (ctx.roster.working() > 0).then(|| ctx.now + SECOND)
+        let moves = ctx.roster.working() > 0 || !ctx.processes.is_empty();
+        moves.then(|| ctx.now + SECOND)
     }
 
     fn refresh(&mut self, ctx: &mut UiContext) {
         self.load_near_mark(ctx);
     }
+}
+
+/// Adds an agent, and below it its processes.
+fn push_agent(agent: AgentId, ctx: &UiContext, entries: &mut Vec<BoardRow>) {
+    entries.push(BoardRow::Agent(agent));
+    let processes = ctx.processes.iter().enumerate();
+    let own = processes.filter(|(_, process)| process.agent == agent);
+    entries.extend(own.map(|(index, _)| BoardRow::Process(index)));
 }
 
 impl UiContext {

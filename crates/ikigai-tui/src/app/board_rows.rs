@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ikigai_core::counts::counted;
 use ikigai_core::{AgentId, Micros};
+use ikigai_engine::ListedProcess;
 use ikigai_engine::figures::{dollars, tokens};
 
 use super::board::{Board, BoardGroup, BoardPrompt, BoardRow, WIDE};
@@ -195,7 +196,7 @@ impl Board {
         let top = self.top.clamp(least.min(most), most.max(least));
         let names = entries.iter().filter_map(|entry| match entry {
             BoardRow::Agent(agent) => Some(self.name_width(*agent, ctx)),
-            BoardRow::Heading(_) => None,
+            BoardRow::Heading(_) | BoardRow::Process(_) => None,
         });
         let longest = names.max().unwrap_or(0);
         let name_width = longest.min(NAME).min(usize::from(area.columns) / 3);
@@ -204,6 +205,13 @@ impl Board {
             match entry {
                 BoardRow::Heading(group) => {
                     grid.line(row, area.column, &heading(*group));
+                }
+                BoardRow::Process(index) => {
+                    if let Some(process) = ctx.processes.get(*index) {
+                        let indent = self.indent(process.agent, ctx);
+                        let line = process_line(process, indent, area.columns);
+                        grid.line(row, area.column, &line);
+                    }
                 }
                 BoardRow::Agent(agent) => {
                     let line = self.agent_line(*agent, name_width, area.columns, ctx);
@@ -315,6 +323,22 @@ impl Board {
         };
         grid.line(row, 0, &line);
     }
+}
+
+/// Renders a process of the agent above: `process 1  COMMAND · last line`.
+pub(super) fn process_line(process: &ListedProcess, indent: usize, columns: u16) -> TextLine {
+    let mut spans = vec![
+        TextSpan::new(
+            format!("   {}process {}  ", " ".repeat(indent), process.number),
+            Tone::Busy,
+        ),
+        TextSpan::new(one_line(&clean(&process.command)).into_owned(), Tone::Text),
+    ];
+    if !process.last_line.is_empty() {
+        let last = format!(" · {}", one_line(&clean(&process.last_line)));
+        spans.push(TextSpan::new(last, Tone::Faint));
+    }
+    cut(&TextLine::new(spans), columns, "…")
 }
 
 /// Splits the list's area. Returns the part to its right or below, for the activity.

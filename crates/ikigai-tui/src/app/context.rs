@@ -8,7 +8,7 @@ use ikigai_core::data::{AnsweredBy, Cause};
 use ikigai_core::settings::Approve;
 use ikigai_core::words::Severity;
 use ikigai_core::{AgentId, AgentState, RowRef};
-use ikigai_engine::{Answer, Live, Question, Status, Stop, UserRequest};
+use ikigai_engine::{Answer, ListedProcess, Live, Question, Status, Stop, UserRequest};
 
 use super::draw::ItemLayout;
 use super::effect::Effects;
@@ -42,8 +42,8 @@ pub struct UiContext {
     /// The agent that was on the screen before.
     pub(super) before: Option<AgentId>,
     pub(super) roster: Roster,
-    /// Number of background processes of this process's agents.
-    pub(super) processes: usize,
+    /// Background processes of this process's agents, by agent and number.
+    pub(super) processes: Vec<ListedProcess>,
     /// Typed lines that are not in the log yet.
     pub(super) outbox: Outbox,
     pub(super) drafts: InputDrafts,
@@ -101,7 +101,7 @@ impl UiContext {
             current,
             before: None,
             roster: Roster::default(),
-            processes: 0,
+            processes: Vec::new(),
             outbox: Outbox::default(),
             drafts: InputDrafts::default(),
             visited: None,

@@ -330,6 +330,11 @@ fn live_lines(pane: &Pane, ctx: &mut UiContext) -> Vec<TextLine> {
             lines.push(cut(&printed, columns, "…"));
         }
     }
+    let processes = ctx.process_lines();
+    if !processes.is_empty() {
+        part(&mut lines);
+        lines.extend(processes);
+    }
     let children = child_lines(ctx);
     if !children.is_empty() {
         part(&mut lines);

@@ -435,6 +435,7 @@ impl App {
         let question = self.question.opens_at(ctx, self.may_open_question());
         let times = [
             step,
+            ctx.output_due(),
             toast,
             layer,
             question,

@@ -1,5 +1,7 @@
 //! Quitting, with a question while agents or processes run or messages are not stored.
 
+use ikigai_engine::ListedProcess;
+
 use super::layer::{Handled, Layer};
 use super::toast::Toast;
 use super::{App, TerminalAction, UiContext, mouse};
@@ -7,8 +9,8 @@ use crate::key::{KeyCode, KeyPress, MouseEvent};
 use crate::keys;
 
 impl App {
-    /// Sets the number of background processes of this process's agents.
-    pub fn set_processes(&mut self, processes: usize) {
+    /// Sets the background processes of this process's agents.
+    pub fn set_processes(&mut self, processes: Vec<ListedProcess>) {
         self.ctx.processes = processes;
     }
 }
@@ -27,13 +29,14 @@ pub(super) fn leave(ctx: &mut UiContext) {
 
 /// Returns the text of the question; none if there is no work to lose.
 fn question(ctx: &UiContext) -> Option<String> {
-    let (agents, them) = match (ctx.roster.working(), ctx.processes) {
+    let (agents, them) = match (ctx.roster.working(), ctx.processes.len()) {
         (0, 0) => return ctx.leaving_pending(),
         (0, processes) => return Some(process_question(processes)),
         (1, 0) => ("1 agent is".to_owned(), "it"),
         (working, 0) => (format!("{working} agents are"), "them"),
         (working, processes) => {
-            let keys = "q pause, stop and quit · b quit, keep all running · Esc cancel";
+            let keys =
+                format!("q pause, stop and quit · b quit, keep all running · Esc cancel");
             return Some(format!(
                 "Agents working: {working}, background processes: {processes}:  {keys}"
             ));
@@ -54,7 +57,7 @@ fn process_question(processes: usize) -> String {
 
 /// Returns the action that quits and ends the work.
 fn quitting(ctx: &UiContext) -> TerminalAction {
-    match ctx.processes {
+    match ctx.processes.len() {
         0 => TerminalAction::Quit,
         _ => TerminalAction::StopProcessesAndQuit,
     }

@@ -1,13 +1,19 @@
 //! Live output of running tools: the last lines below the call, or all of it.
 
+use std::time::{Duration, Instant};
+
 use ikigai_core::counts::counted;
-use ikigai_engine::{Live, RunningCall};
+use ikigai_engine::{ListedProcess, Live, RunningCall};
 
 use super::UiContext;
+use super::board_rows::process_line;
 use super::lines::first_line;
 use crate::line::{TextLine, TextSpan};
 use crate::look::Tone;
 use crate::text::{clean, cut};
+
+/// Time between two looks at the output of background processes.
+const PROCESS_STEP: Duration = Duration::from_secs(1);
 
 /// Visible lines of a call that runs alone.
 const PEEK: usize = 5;
@@ -23,11 +29,26 @@ impl UiContext {
             .roster
             .live(self.current)
             .is_some_and(|live| live.running.iter().any(|one| !one.output.is_empty()));
-        match (is_running, self.shows_all_output) {
+        let has_process = own_processes(self).next().is_some();
+        match (is_running || has_process, self.shows_all_output) {
             (true, _) => {}
             (false, true) => self.toast("Running tools show all output"),
             (false, false) => self.toast("Running tools show their last lines"),
         }
+    }
+
+    /// Returns the time at which shown output of background processes may have changed.
+    pub(super) fn output_due(&self) -> Option<Instant> {
+        let is_shown = self.shows_all_output && own_processes(self).next().is_some();
+        is_shown.then(|| self.now + PROCESS_STEP)
+    }
+
+    /// Renders the agent's background processes with their last lines, if all output is shown.
+    pub(super) fn process_lines(&self) -> Vec<TextLine> {
+        let shown = own_processes(self).filter(|_| self.shows_all_output);
+        shown
+            .map(|process| process_line(process, 0, self.columns))
+            .collect()
     }
 
     /// Renders the output of running calls.
@@ -65,4 +86,10 @@ impl UiContext {
         }
         lines
     }
+}
+
+/// Returns the background processes of the agent on the screen.
+fn own_processes(ctx: &UiContext) -> impl Iterator<Item = &ListedProcess> {
+    let all = ctx.processes.iter();
+    all.filter(|process| process.agent == ctx.current)
 }

@@ -173,7 +173,7 @@ impl Driver {
         if self.tree_due.is_some_and(|due| Instant::now() >= due) {
             self.read_tree();
         }
-        self.app.set_processes(self.engine.process_count());
+        self.app.set_processes(self.engine.listed_processes());
     }
 
     /// Handles rows and drafts of another process for the current agent.

@@ -5,6 +5,7 @@
 )]
 
 mod board;
+mod board_processes;
 mod browse;
 mod commands;
 mod grants;
