@@ -83,6 +83,11 @@ impl EngineReader {
         self.sandbox().await == Sandbox::InForce
     }
 
+    /// Returns true if commands are to run in the sandbox, whether or not this machine has it.
+    pub fn uses_sandbox(&self) -> bool {
+        self.safety.sandbox.is_some()
+    }
+
     pub(crate) async fn sandbox_for(&self, class: EffectClass) -> Sandbox {
         match class {
             EffectClass::Execute => self.sandbox().await,

@@ -29,6 +29,12 @@ pub(super) fn leave(ctx: &mut UiContext) {
 
 /// Returns the text of the question; none if there is no work to lose.
 fn question(ctx: &UiContext) -> Option<String> {
+    // The background keeps the setting of this program.
+    let bare = if ctx.options.is_confined {
+        ""
+    } else {
+        " without sandbox"
+    };
     let (agents, them) = match (ctx.roster.working(), ctx.processes.len()) {
         (0, 0) => return ctx.leaving_pending(),
         (0, processes) => return Some(process_question(processes)),
@@ -36,13 +42,13 @@ fn question(ctx: &UiContext) -> Option<String> {
         (working, 0) => (format!("{working} agents are"), "them"),
         (working, processes) => {
             let keys =
-                format!("q pause, stop and quit · b quit, keep all running · Esc cancel");
+                format!("q pause, stop and quit · b quit, keep all running{bare} · Esc cancel");
             return Some(format!(
                 "Agents working: {working}, background processes: {processes}:  {keys}"
             ));
         }
     };
-    let keys = format!("q pause {them} and quit · b quit, keep {them} running · Esc cancel");
+    let keys = format!("q pause {them} and quit · b quit, keep {them} running{bare} · Esc cancel");
     Some(format!("{agents} working:  {keys}"))
 }
 

@@ -400,6 +400,7 @@ impl RequestQueue {
             mode: mode.to_owned(),
             agent: current.to_string(),
             name: known.map_or_else(String::new, |known| known.branch.agent.name.clone()),
+            sandbox: Some(driver.engine.uses_sandbox()),
         }
     }
 }

@@ -184,7 +184,12 @@ impl Driver {
             None => return,
         };
         let taken = match released {
-            Ok(agents) => self.engine.take_over(&agents).await,
+            Ok(released) => {
+                if let Some(text) = sandbox_change(released.sandbox, self.engine.uses_sandbox()) {
+                    self.app.toast(text);
+                }
+                self.engine.take_over(&released.worked).await
+            }
             Err(error) => Err(error.into()),
         };
         if let Err(error) = taken {
@@ -193,24 +198,46 @@ impl Driver {
     }
 }
 
-/// Makes background processes release their agents; returns the agents that were working.
+/// Agents that background processes released.
+#[derive(Default)]
+struct ReleasedAgents {
+    /// Those that were working.
+    worked: Vec<AgentId>,
+    /// True if commands ran in the sandbox there; none if there was no such process.
+    sandbox: Option<bool>,
+}
+
+/// Returns the message about commands that run in the sandbox here, but not there, or vice versa.
+fn sandbox_change(there: Option<bool>, here: bool) -> Option<&'static str> {
+    match (there?, here) {
+        (false, true) => Some(
+            "Commands run in the sandbox from now on. In the background they ran without it (--no-sandbox)",
+        ),
+        (true, false) => {
+            Some("Commands run without the sandbox from now on. In the background they ran in it")
+        }
+        _ => None,
+    }
+}
+
+/// Makes background processes release their agents.
 async fn release_background(
     engine: &Engine,
     neighbours: &dyn Neighbours,
-) -> Result<Vec<AgentId>, StoreError> {
+) -> Result<ReleasedAgents, StoreError> {
     let mut contacted = Vec::new();
-    let mut released: Vec<AgentId> = Vec::new();
+    let mut released = ReleasedAgents::default();
     let owners = engine.reader().owners().await?.into_iter();
     for owner in owners.filter(ProcessRecord::may_live) {
         if owner.pid == std::process::id() || contacted.contains(&owner.pid) {
             continue;
         }
         contacted.push(owner.pid);
-        let is_background = matches!(
-            neighbours.ask(&owner, ControlRequest::Version).await,
-            Ok(ControlAnswer::Said(ControlOutput::Version(version))) if version.mode == "background"
-        );
-        if !is_background {
+        let said = neighbours.ask(&owner, ControlRequest::Version).await;
+        let Ok(ControlAnswer::Said(ControlOutput::Version(version))) = said else {
+            continue;
+        };
+        if version.mode != "background" {
             continue;
         }
         let release = ControlRequest::Release { agent: None };
@@ -218,7 +245,9 @@ async fn release_background(
             neighbours.ask(&owner, release).await
         {
             let worked = agents.into_iter().filter(|agent| agent.worked);
-            released.extend(worked.filter_map(|agent| agent.id.parse::<AgentId>().ok()));
+            let worked = worked.filter_map(|agent| agent.id.parse::<AgentId>().ok());
+            released.worked.extend(worked);
+            released.sandbox = version.sandbox.or(released.sandbox);
         }
     }
     Ok(released)

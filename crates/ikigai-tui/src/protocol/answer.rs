@@ -224,6 +224,9 @@ pub struct Version {
     pub agent: String,
     /// Its name.
     pub name: String,
+    /// True if commands run in the sandbox; older versions do not say it.
+    #[serde(default)]
+    pub sandbox: Option<bool>,
 }
 
 impl ControlAnswer {

@@ -222,7 +222,8 @@ that cannot be stored, or a message that names a missing file, is an error, and 
             }),
         },
         RequestDoc {
-            about: "Version and process. `mode` is `screen`, `headless`, or `background` (exits by itself).",
+            about: "Version and process. `mode` is `screen`, `headless`, or `background` (exits by itself); \
+                    `sandbox` says whether commands run in it.",
             request: ControlRequest::Version,
             answers: answers_of(ControlOutput::Version(Version {
                 version: "0.1.0".to_owned(),
@@ -230,6 +231,7 @@ that cannot be stored, or a message that names a missing file, is an error, and 
                 mode: "headless".to_owned(),
                 agent: ID.to_owned(),
                 name: NAME.to_owned(),
+                sandbox: Some(true),
             })),
         },
     ]

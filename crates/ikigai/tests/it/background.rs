@@ -56,7 +56,7 @@ fn agents_without_the_sandbox_stay_without_it_in_the_background() {
     let mut terminal = user.in_terminal(PROGRAM, &["--no-sandbox", "count slowly to 60"], 100, 30);
     terminal.wait_for_text("1 2 3");
     terminal.send("\x04");
-    terminal.wait_for_text("b quit, keep it running");
+    terminal.wait_for_text("b quit, keep it running without sandbox");
     terminal.send("b");
     terminal.wait_end();
 
@@ -67,6 +67,31 @@ fn agents_without_the_sandbox_stay_without_it_in_the_background() {
 
     assert_eq!(where_to, "background");
     assert!(log.contains("Sandbox: off"), "{log}");
+}
+
+/// A screen with another setting than the background says so when it takes the agents back.
+#[test]
+fn a_change_of_the_sandbox_is_shown_when_agents_come_back() {
+    let user = TestUser::new();
+    let mut terminal =
+        user.in_terminal(PROGRAM, &["--no-sandbox", "count slowly to 5000"], 100, 30);
+    terminal.wait_for_text("1 2 3");
+    terminal.send("\x04");
+    terminal.wait_for_text("keep it running without sandbox");
+    terminal.send("b");
+    terminal.wait_end();
+    assert_eq!(mode(&user), "background");
+    let version = ctl(&user, &["version"]).out;
+    assert!(version.contains("\"sandbox\":false"), "{version}");
+
+    let mut terminal = user.in_terminal(PROGRAM, &[], 100, 30);
+
+    terminal.wait_for_text("Commands run in the sandbox from now on");
+    terminal.wait_for_text("Esc to interrupt");
+    terminal.send("\x04");
+    terminal.wait_for_text("b quit, keep it running · Esc cancel");
+    terminal.send("q");
+    terminal.wait_end();
 }
 
 #[test]
