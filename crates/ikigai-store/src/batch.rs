@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use crate::error::CommitError;
 use crate::records::{
     BlobHash, EffectClass, JobRecord, MailId, MailOrigin, MailTopic, ReservationId, RunId,
-    Snapshot, Spending, Status,
+    SeenMark, Snapshot, Spending, Status,
 };
 
 /// Rows and effects that become true at one moment.
@@ -77,6 +77,8 @@ pub enum Effect {
     },
     /// Stores a snapshot of an agent's folded state.
     PutSnapshot(Snapshot),
+    /// Notes how far a person has read an agent's log. A mark is only ever raised.
+    MarkSeen { person: String, mark: SeenMark },
 }
 
 /// A change of the agent table.

@@ -41,7 +41,7 @@ pub use postgres::PostgresStore;
 pub use records::{
     AgentRecord, Ancestry, BlobHash, DraftRecord, EffectClass, Head, JobRecord, MailId, MailOrigin,
     MailRecord, MailState, MailTopic, ProcessRecord, Pulse, ReservationId, RestorePoint, RunId,
-    RunRecord, SessionRecord, Snapshot, Spending, Status,
+    RunRecord, SeenMark, SessionRecord, Snapshot, Spending, Status,
 };
 pub use search::{Hit, SearchCursor, SearchPage, SearchQuery, SortOrder};
 pub use server_report::ServerReport;

@@ -13,7 +13,8 @@ use crate::error::{CommitError, StoreError};
 use crate::portable::{RestoreError, RestoreMode, Restored};
 use crate::records::{
     AgentRecord, Ancestry, BlobHash, DraftRecord, Head, JobRecord, MailRecord, MailState,
-    PageCollector, ProcessRecord, Pulse, RestorePoint, RunRecord, SessionRecord, Snapshot, Status,
+    PageCollector, ProcessRecord, Pulse, RestorePoint, RunRecord, SeenMark, SessionRecord,
+    Snapshot, Status,
 };
 use crate::search::{SearchPage, SearchQuery};
 use crate::server_report::ServerReport;
@@ -220,6 +221,11 @@ pub trait ReadLog: Send + Sync {
 
     /// Returns the newest `limit` `process` rows of a span, newest first.
     fn process_rows(&self, span: Span, limit: usize) -> ReadFuture<'_, Vec<Row>>;
+
+    /// Returns the marks of a person on running agents, and those of everyone, in order of creation.
+    ///
+    /// An agent without a mark is missing: nothing of it was read.
+    fn seen<'a>(&'a self, person: &'a str) -> ReadFuture<'a, Vec<SeenMark>>;
 
     /// Returns the draft of the response that an agent is receiving.
     fn draft(&self, agent: AgentId) -> ReadFuture<'_, Option<DraftRecord>>;

@@ -226,6 +226,34 @@ pub struct Pulse {
     pub mail: u64,
 }
 
+/// How far a person has read an agent's log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeenMark {
+    /// The agent.
+    pub agent: AgentId,
+    /// Newest row whose report the person has read; 0 if none.
+    pub read: Seq,
+    /// Newest row that the person has dismissed; 0 if none.
+    pub dismissed: Seq,
+}
+
+impl SeenMark {
+    /// Creates the mark of an agent of which nothing was read.
+    pub fn new(agent: AgentId) -> Self {
+        Self {
+            agent,
+            read: Seq(0),
+            dismissed: Seq(0),
+        }
+    }
+
+    /// Raises this mark to another one of the same agent.
+    pub fn raise(&mut self, other: Self) {
+        self.read = self.read.max(other.read);
+        self.dismissed = self.dismissed.max(other.dismissed);
+    }
+}
+
 /// Record of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRecord {

@@ -9,6 +9,7 @@ mod facts;
 mod job_rules;
 mod row_keys;
 mod rules;
+mod seen_rules;
 mod writes;
 
 pub use facts::{AgentFacts, BudgetFacts, FactChanges, FactKeys, Facts, LeaseHolder, MailFacts};

@@ -46,6 +46,7 @@ macro_rules! forward_reads {
             forward_reads! { @borrowed $answer;
                 find_by_name(name: &'a str) -> Option<ikigai_store::AgentRecord>;
                 living_names(beginning: &'a str) -> Vec<String>;
+                seen(person: &'a str) -> Vec<ikigai_store::SeenMark>;
                 is_process_alive(process: &'a ikigai_store::ProcessRecord) -> bool;
             }
 

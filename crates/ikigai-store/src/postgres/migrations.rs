@@ -18,6 +18,7 @@ pub const MIGRATIONS: Migrations = &[
     include_str!("schema/007.sql"),
     include_str!("schema/008.sql"),
     include_str!("schema/009.sql"),
+    include_str!("schema/010.sql"),
 ];
 
 #[derive(Debug, PartialEq, Eq)]

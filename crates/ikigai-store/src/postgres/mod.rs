@@ -20,6 +20,7 @@ mod reader;
 mod report;
 mod restore;
 mod search;
+mod seen;
 mod sql;
 mod statements;
 mod store;

@@ -242,8 +242,15 @@ async fn has_gaps(link: &Link) -> Result<bool, QueryFailure> {
     link.only(sql, &[], |row| get(row, 0)).await
 }
 
-/// Sets heads and fork points after the restored rows.
+/// Sets heads and fork points after the restored rows, which count as read.
 async fn settle(link: &Link, forks: Forks) -> Result<(), QueryFailure> {
+    link.command(
+        "INSERT INTO seen (agent, person, read_to, dismissed_to)
+         SELECT h.agent, '', max(m.seq), 0
+         FROM heads h JOIN messages m ON m.agent = h.agent WHERE h.seq = 0 GROUP BY h.agent
+         ON CONFLICT (agent, person) DO NOTHING",
+    )
+    .await?;
     link.command(
         "UPDATE heads SET seq =
              (SELECT coalesce(max(seq), 0) FROM messages WHERE agent = heads.agent)

@@ -2,11 +2,11 @@
 
 use ikigai_core::{Epoch, NewRow, RowRef};
 
-use super::budget;
 use super::errors::PostgresRefusal;
 use super::facts::TransactionFacts;
 use super::pipeline::OwnedParam;
 use super::values::QueryFailure;
+use super::{budget, seen};
 use crate::batch::NewAgent;
 use crate::records::{MailState, Status};
 use crate::sql_common::to_stored;
@@ -77,6 +77,10 @@ impl<'a> StatementBuilder<'a> {
                  ON CONFLICT (hash, part) DO NOTHING",
                 values![hash.0.to_vec(), i64::from(*part), bytes.to_vec()],
             ),
+            Write::MarkSeen { person, mark } => {
+                let statement = seen::statement(&self.read.keys, person, *mark)?;
+                self.statements.push(statement);
+            }
             Write::PutSnapshot(snapshot) => {
                 let agent = self.read.keys.agent(snapshot.upto.agent)?;
                 self.push(

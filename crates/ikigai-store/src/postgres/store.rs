@@ -19,7 +19,7 @@ use super::report;
 use super::search::Searcher;
 use super::values::{QueryFailure, Result as Read};
 use super::writer::{BATCHES, PostgresWriter};
-use super::{ancestry, dump, jobs, queries};
+use super::{ancestry, dump, jobs, queries, seen};
 use crate::batch::{Batch, CommitJob, Committed};
 use crate::error::{CommitError, StoreError};
 use crate::faults::Faults;
@@ -27,7 +27,7 @@ use crate::log::{Admin, BoxFuture, Log, ReadFuture, ReadLog};
 use crate::portable::{RestoreError, RestoreMode, Restored};
 use crate::records::{
     AgentRecord, Ancestry, BlobHash, DraftRecord, Head, JobRecord, MailRecord, ProcessRecord,
-    Pulse, RestorePoint, RunRecord, SessionRecord, Snapshot,
+    Pulse, RestorePoint, RunRecord, SeenMark, SessionRecord, Snapshot,
 };
 use crate::search::{SearchPage, SearchQuery};
 use crate::server_report::ServerReport;
@@ -348,6 +348,11 @@ impl ReadLog for PostgresStore {
 
     fn process_rows(&self, span: Span, limit: usize) -> ReadFuture<'_, Vec<Row>> {
         self.ask(move |link| async move { jobs::process_rows(&link, span, limit).await })
+    }
+
+    fn seen<'a>(&'a self, person: &'a str) -> ReadFuture<'a, Vec<SeenMark>> {
+        let person = person.to_owned();
+        self.ask(move |link| async move { seen::marks(&link, &person).await })
     }
 
     fn draft(&self, agent: AgentId) -> ReadFuture<'_, Option<DraftRecord>> {

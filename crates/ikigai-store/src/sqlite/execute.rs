@@ -3,10 +3,10 @@
 use ikigai_core::{Epoch, NewRow, RowRef};
 use rusqlite::{Connection, Params, params};
 
-use super::budget;
 use super::errors::{SqliteRefusal, is_reference_violation};
 use super::facts;
 use super::locks::SqliteOwner;
+use super::{budget, seen};
 use crate::batch::{Batch, Committed, NewAgent};
 use crate::records::{MailState, Status};
 use crate::sql_common::to_stored;
@@ -83,6 +83,9 @@ impl Executor<'_> {
                  ON CONFLICT (hash, part) DO NOTHING",
                 params![hash.0, part, bytes],
             ),
+            Write::MarkSeen { person, mark } => {
+                seen::mark(self.connection, &self.keys, person, *mark)
+            }
             Write::PutSnapshot(snapshot) => self.run(
                 "INSERT INTO paths (agent, upto, folded) VALUES (?1, ?2, ?3)
                  ON CONFLICT (agent, upto) DO UPDATE SET folded = excluded.folded",

@@ -29,6 +29,7 @@ pub const MIGRATIONS: Migrations = &[
     include_str!("schema/012.sql"),
     include_str!("schema/013.sql"),
     include_str!("schema/014.sql"),
+    include_str!("schema/015.sql"),
 ];
 
 /// Limit of backups of one version.

@@ -23,6 +23,7 @@ mod readback;
 mod reader;
 mod restore;
 mod search;
+mod seen;
 mod sql;
 mod values;
 mod watch;
@@ -44,7 +45,7 @@ use crate::log::{Admin, BoxFuture, Log, ReadFuture, ReadLog};
 use crate::portable::{RestoreError, RestoreMode, Restored};
 use crate::records::{
     AgentRecord, Ancestry, BlobHash, DraftRecord, Head, JobRecord, MailRecord, ProcessRecord,
-    Pulse, RestorePoint, RunRecord, SessionRecord, Snapshot,
+    Pulse, RestorePoint, RunRecord, SeenMark, SessionRecord, Snapshot,
 };
 use crate::search::{SearchPage, SearchQuery};
 use crate::server_report::ServerReport;
@@ -339,6 +340,11 @@ impl ReadLog for SqliteStore {
 
     fn process_rows(&self, span: Span, limit: usize) -> ReadFuture<'_, Vec<Row>> {
         self.ask(move |connection| jobs::process_rows(connection, span, limit))
+    }
+
+    fn seen<'a>(&'a self, person: &'a str) -> ReadFuture<'a, Vec<SeenMark>> {
+        let person = person.to_owned();
+        self.ask(move |connection| seen::marks(connection, &person))
     }
 
     fn draft(&self, agent: AgentId) -> ReadFuture<'_, Option<DraftRecord>> {

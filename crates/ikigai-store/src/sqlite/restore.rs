@@ -117,12 +117,16 @@ fn has_gaps(connection: &Connection) -> rusqlite::Result<bool> {
     )
 }
 
-/// Sets heads after the restored rows.
+/// Sets heads after the restored rows, which count as read.
 fn settle(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(
-        "UPDATE heads SET seq =
+        "INSERT INTO seen (agent, person, read_to, dismissed_to)
+         SELECT h.agent, '', max(m.seq), 0
+         FROM heads h JOIN messages m ON m.agent = h.agent WHERE h.seq = 0 GROUP BY h.agent
+         ON CONFLICT (agent, person) DO NOTHING;
+         UPDATE heads SET seq =
              (SELECT coalesce(max(seq), 0) FROM messages WHERE agent = heads.agent)
-         WHERE seq = 0",
+         WHERE seq = 0;",
     )
 }
 

@@ -104,6 +104,9 @@ impl FactKeys {
             Effect::PutSnapshot(snapshot) => {
                 self.agents.insert(snapshot.upto.agent);
             }
+            Effect::MarkSeen { mark, .. } => {
+                self.agents.insert(mark.agent);
+            }
             Effect::PutBlobPart { .. } => {}
         }
     }

@@ -112,7 +112,8 @@ pub(super) fn precedes_rows(effect: &Effect) -> bool {
         | Effect::Job(_)
         | Effect::Budget(BudgetEffect::Reserve { .. } | BudgetEffect::Release { .. })
         | Effect::PutBlobPart { .. }
-        | Effect::PutSnapshot(_) => false,
+        | Effect::PutSnapshot(_)
+        | Effect::MarkSeen { .. } => false,
     }
 }
 
@@ -146,7 +147,7 @@ impl<'b> Decider<'_, 'b> {
     }
 
     /// Returns true if a row exists; refuses the batch if its agent does not.
-    fn has_row(&self, row: RowRef) -> Result<bool, CommitError> {
+    pub(super) fn has_row(&self, row: RowRef) -> Result<bool, CommitError> {
         Ok(self.agent(row.agent)?.has_row(row))
     }
 
@@ -263,6 +264,7 @@ impl<'b> Decider<'_, 'b> {
                 });
                 Ok(())
             }
+            Effect::MarkSeen { person, mark } => self.mark_seen(person, *mark),
             Effect::PutSnapshot(snapshot) => {
                 self.agent(snapshot.upto.agent)?;
                 self.list.push(Write::PutSnapshot(snapshot));

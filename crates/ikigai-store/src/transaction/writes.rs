@@ -6,7 +6,7 @@ use super::facts::FactChanges;
 use crate::batch::{Committed, NewAgent};
 use crate::records::{
     BlobHash, EffectClass, JobRecord, MailId, MailOrigin, MailState, MailTopic, ReservationId,
-    RunId, Snapshot, Spending, Status,
+    RunId, SeenMark, Snapshot, Spending, Status,
 };
 
 /// Outcome of an accepted batch, to be executed in order.
@@ -54,6 +54,8 @@ pub enum Write<'b> {
     },
     /// Inserts or replaces a snapshot.
     PutSnapshot(&'b Snapshot),
+    /// Inserts or raises how far a person has read.
+    MarkSeen { person: &'b str, mark: SeenMark },
 }
 
 /// A write to the agent table.

@@ -148,6 +148,7 @@ macro_rules! store_checks {
                 watch_tells_of_commits
                 the_pulse_beats_with_rows_and_mail_only
                 effects_of_a_failed_batch_are_taken_back
+                marks_of_readers_are_only_raised
             ;
             budgets:
                 reservations_keep_a_tree_below_its_cap

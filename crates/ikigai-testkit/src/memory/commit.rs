@@ -7,7 +7,7 @@ use ikigai_store::transaction::{
 };
 use ikigai_store::{
     Batch, CommitError, Committed, DraftRecord, JobRecord, MailRecord, MailState, RunId, RunRecord,
-    SessionRecord, Status,
+    SeenMark, SessionRecord, Status,
 };
 
 use super::log::{AgentLog, AgentRow, MemoryLog, MemoryReservation};
@@ -129,6 +129,11 @@ fn execute(log: &mut MemoryLog, process: ProcessId, write: Write<'_>) {
         Write::InsertBlobPart { hash, part, bytes } => {
             let parts = log.blobs.entry(hash).or_default();
             parts.entry(part).or_insert_with(|| bytes.to_vec());
+        }
+        Write::MarkSeen { person, mark } => {
+            let key = (person.to_owned(), mark.agent);
+            let seen = log.seen.entry(key).or_insert(SeenMark::new(mark.agent));
+            seen.raise(mark);
         }
         Write::PutSnapshot(snapshot) => {
             let snapshots = &mut log.agent_mut(snapshot.upto.agent).snapshots;

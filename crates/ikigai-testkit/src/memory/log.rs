@@ -9,7 +9,7 @@ use ikigai_core::{
 use ikigai_store::blobs::join_parts;
 use ikigai_store::{
     AgentRecord, BlobHash, DraftRecord, Head, JobRecord, MailRecord, NewAgent, ProcessRecord,
-    ReservationId, RunRecord, SessionRecord, Snapshot, Spending, Status,
+    ReservationId, RunRecord, SeenMark, SessionRecord, Snapshot, Spending, Status,
 };
 
 /// All that is stored.
@@ -25,6 +25,8 @@ pub(super) struct MemoryLog {
     pub(super) mail: Vec<MailRecord>,
     pub(super) runs: Vec<RunRecord>,
     pub(super) jobs: Vec<JobRecord>,
+    /// Marks by person and agent.
+    pub(super) seen: HashMap<(String, AgentId), SeenMark>,
     pub(super) reservations: Vec<MemoryReservation>,
     pub(super) blobs: HashMap<BlobHash, BTreeMap<u32, Vec<u8>>>,
 }
@@ -225,6 +227,24 @@ impl MemoryLog {
             .collect();
         open.sort_by_key(|run| run.started);
         open
+    }
+
+    pub(super) fn seen_by(&self, person: &str) -> Vec<SeenMark> {
+        let mut marks = Vec::new();
+        for agent in &self.made {
+            let runs = self.agents.get(agent).map(|log| log.record.status);
+            let of = |person: &str| self.seen.get(&(person.to_owned(), *agent));
+            let found = [of(""), of(person)];
+            if runs != Some(Status::Running) || found == [None, None] {
+                continue;
+            }
+            let mut mark = SeenMark::new(*agent);
+            for other in found.into_iter().flatten() {
+                mark.raise(*other);
+            }
+            marks.push(mark);
+        }
+        marks
     }
 
     pub(super) fn open_jobs(&self, of: Option<AgentId>) -> Vec<JobRecord> {

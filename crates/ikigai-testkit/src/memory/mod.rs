@@ -14,7 +14,7 @@ use ikigai_core::{
 use ikigai_store::{
     AgentRecord, Batch, BlobHash, BoxFuture, CommitError, Committed, DraftRecord, Head, JobRecord,
     Log, MailRecord, ProcessRecord, Pulse, ReadFuture, ReadLog, RunRecord, SearchPage, SearchQuery,
-    SessionRecord, Snapshot, StoreError, Watch,
+    SeenMark, SessionRecord, Snapshot, StoreError, Watch,
 };
 use tokio::sync::watch;
 
@@ -209,6 +209,11 @@ impl ReadLog for MemoryStore {
 
     fn open_runs(&self, agent: AgentId) -> ReadFuture<'_, Vec<RunRecord>> {
         self.read(|log| log.open_runs(agent))
+    }
+
+    fn seen<'a>(&'a self, person: &'a str) -> ReadFuture<'a, Vec<SeenMark>> {
+        let person = person.to_owned();
+        self.read(move |log| log.seen_by(&person))
     }
 
     fn open_jobs(&self, of: Option<AgentId>) -> ReadFuture<'_, Vec<JobRecord>> {

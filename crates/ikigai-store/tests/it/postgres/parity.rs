@@ -8,7 +8,7 @@ use ikigai_core::{
 use ikigai_store::{
     AgentEffect, Batch, DraftEffect, Effect, EffectClass, HeadClaim, JobEffect, JobRecord,
     LeaseClaim, LeaseEffect, Log, MailEffect, MailId, MailOrigin, MailTopic, NewAgent, RunEffect,
-    RunId, Snapshot, Status, blobs,
+    RunId, SeenMark, Snapshot, Status, blobs,
 };
 use ikigai_testkit::block_on;
 use ikigai_testkit::postgres::Database;
@@ -167,7 +167,7 @@ impl Played {
         let mail = MailId(u128::from(dice.below(THINGS)));
         let run = RunId(u128::from(dice.below(THINGS)));
         let at = Micros(self.time);
-        match dice.below(21) {
+        match dice.below(22) {
             0 => Effect::MakeSession {
                 session: session(dice.below(SESSIONS)),
                 name: "work".to_owned(),
@@ -242,6 +242,14 @@ impl Played {
                 text: format!("notice {at:?}"),
                 at,
             }),
+            20 => Effect::MarkSeen {
+                person: ["", "ada", "ä"][index(dice, 3)].to_owned(),
+                mark: SeenMark {
+                    agent: who,
+                    read: Seq(dice.below(4)),
+                    dismissed: Seq(dice.below(4)),
+                },
+            },
             _ if dice.below(2) == 0 => Effect::PutSnapshot(Snapshot {
                 upto: self.row_ref(dice),
                 folded: format!("{{\"at\":{}}}", at.0),
@@ -270,6 +278,8 @@ fn read_everything(store: &Arc<dyn Log>) -> Vec<String> {
         store.agents(Some(session(0))),
         store.agents(Some(session(9))),
         store.dead_among(all.clone()),
+        store.seen("ada"),
+        store.seen("ben"),
         store.newest_usage(all.clone()),
         store.living_names(""),
         store.living_names("name-1"),
