@@ -205,10 +205,15 @@ async fn a_grant_counts_when_other_rows_were_stored_first() {
         Approve::All
     );
     // A commit of unknown outcome is read back with the tag that was stored.
-    world
-        .store
-        .fail_commit(world.store.commits() + 1, CommitFault::WrittenUnknown);
+    world.store.fail_commit(1, CommitFault::WrittenUnknown);
     type_line(&mut worker, "/approve edits").await;
+    let rows = world.rows(id).await.into_iter();
+    let edits = rows.filter(|row| {
+        row.data
+            .as_deref()
+            .is_some_and(|data| data.contains("edits"))
+    });
+    assert_eq!(edits.count(), 1, "it is stored once");
     worker.release().await.unwrap();
     let worker = world.reopened().await;
     assert_eq!(

@@ -17,5 +17,6 @@ mod processes;
 mod read_only;
 mod removal;
 mod search;
+mod sql;
 mod support;
 mod versions;

@@ -1,5 +1,7 @@
 //! Options and quotes in command lines.
 
+use ikigai_store::ReadLog as _;
+
 use super::support::{printed, typed};
 use crate::support::World;
 
@@ -52,11 +54,25 @@ async fn quotes_around_a_text_are_not_part_of_it() {
     let back = printed(&mut worker, "/rewind 'x y'").await;
     let mail = printed(&mut worker, "/send parser \"the text\"").await;
     let part = printed(&mut worker, "/send parser say \"hi\" there").await;
+    printed(&mut worker, "/send parser \"one\" or 'two'").await;
+    printed(&mut worker, "/send parser \"one\" or \"two\"").await;
 
     assert_eq!(mark, "⚑ x y · /rewind x y to return");
     assert!(back.starts_with("↶ rewound to ⚑ x y "), "{back}");
     assert_eq!(mail, "Sent to parser");
     assert_eq!(part, "Sent to parser");
+    let id = worker.agent().state.agent();
+    let sent = world.log().mail(id).await.unwrap().into_iter();
+    let texts: Vec<_> = sent.map(|mail| mail.text).collect();
+    assert_eq!(
+        texts,
+        [
+            "the text",
+            "say \"hi\" there",
+            "\"one\" or 'two'",
+            "\"one\" or \"two\""
+        ]
+    );
 }
 
 #[tokio::test(start_paused = true)]

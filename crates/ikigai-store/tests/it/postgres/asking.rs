@@ -191,3 +191,14 @@ fn a_query_ends_at_its_deadline() {
     }
     assert!(store.query("SELECT 1", limits(10)).is_ok());
 }
+
+/// The server ends a query itself, also if its client cannot.
+#[test]
+fn the_server_knows_the_deadline_of_a_query() {
+    let database = Database::fresh();
+    let store = open(&database, 1).unwrap();
+
+    let table = store.query("SHOW statement_timeout", limits(10)).unwrap();
+
+    assert_eq!(table.rows, [[text("1min")]]);
+}
