@@ -167,8 +167,8 @@ pub struct CallInputs {
     pub keeper: Option<ForegroundKeeper>,
     /// Background processes that the call may act on.
     pub processes: Vec<KnownProcess>,
-    /// Ports on loopback that the agent's background processes listen on.
-    pub own_ports: Vec<u16>,
+    /// Cookies of the agent's background processes, to whose servers the call may connect.
+    pub own_runs: Vec<String>,
 }
 
 /// Way of running a call.
@@ -216,6 +216,18 @@ impl CallContext {
 /// Environment variable that marks the processes of a call.
 pub const COOKIE_VARIABLE: &str = "IKIGAI_RUN";
 
+/// Servers on loopback that a sandboxed command may connect to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoopbackServer {
+    /// Whatever listens on this port.
+    Port(u16),
+    /// The processes of the run with this cookie, on any port.
+    ///
+    /// A port says nothing about the program behind it: another one may have the same port on
+    /// another loopback address, or take it later.
+    Run(String),
+}
+
 /// Restrictions of a child process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Confinement {
@@ -229,8 +241,8 @@ pub enum Confinement {
         network: bool,
         /// Hosts that it may reach through a proxy, if it may not use the network.
         hosts: Arc<[AllowedHost]>,
-        /// Ports on loopback that it may connect to, besides those on which it listens itself.
-        loopback_ports: Arc<[u16]>,
+        /// Servers on loopback that it may connect to, besides its own.
+        loopback: Arc<[LoopbackServer]>,
         /// Paths that it may not even read.
         hidden: Arc<[PathBuf]>,
         /// Directories in which hooks and settings of repositories are protected.
@@ -253,6 +265,14 @@ impl Confinement {
         self
     }
 
+    /// Returns the servers on loopback that a command may connect to, besides its own.
+    pub(crate) fn loopback(&self) -> &[LoopbackServer] {
+        match self {
+            Self::Sandbox { loopback, .. } => loopback,
+            Self::None => &[],
+        }
+    }
+
     /// Returns the hosts for which a command needs a proxy.
     pub(crate) fn proxied_hosts(&self) -> Option<&Arc<[AllowedHost]>> {
         match self {
@@ -268,20 +288,19 @@ impl Confinement {
 
     /// Lets a sandbox connect to these ports of other programs on loopback.
     #[must_use]
-    pub fn with_loopback_ports(mut self, ports: Arc<[u16]>) -> Self {
-        if let Self::Sandbox { loopback_ports, .. } = &mut self {
-            *loopback_ports = ports;
-        }
-        self
+    pub fn with_loopback_ports(self, ports: &[u16]) -> Self {
+        self.with_loopback(ports.iter().copied().map(LoopbackServer::Port))
     }
 
-    /// Lets a sandbox connect to these ports as well.
+    /// Lets a sandbox connect to the servers of these runs on loopback.
     #[must_use]
-    pub fn with_more_loopback_ports(mut self, ports: &[u16]) -> Self {
-        if let Self::Sandbox { loopback_ports, .. } = &mut self
-            && !ports.is_empty()
-        {
-            *loopback_ports = [&**loopback_ports, ports].concat().into();
+    pub fn with_servers_of(self, cookies: &[String]) -> Self {
+        self.with_loopback(cookies.iter().cloned().map(LoopbackServer::Run))
+    }
+
+    fn with_loopback(mut self, more: impl Iterator<Item = LoopbackServer>) -> Self {
+        if let Self::Sandbox { loopback, .. } = &mut self {
+            *loopback = loopback.iter().cloned().chain(more).collect();
         }
         self
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use ikigai_core::data::{RefusalKind, SandboxRefusal};
 use ikigai_core::spelling::spell_out;
-use ikigai_tools::{Confinement, Place};
+use ikigai_tools::{Confinement, LoopbackServer, Place};
 
 use super::{Command, Group, Reply, Shows, SlashCommand, Trouble};
 use crate::recall::newest_result;
@@ -74,7 +74,7 @@ fn describe(confinement: &Confinement, is_complete: bool) -> String {
         write,
         network,
         hosts,
-        loopback_ports,
+        loopback,
         hidden,
         ..
     } = confinement
@@ -101,8 +101,12 @@ fn describe(confinement: &Confinement, is_complete: bool) -> String {
             hosts.join(", ")
         ),
     };
-    if !loopback_ports.is_empty() {
-        let ports: Vec<_> = loopback_ports.iter().map(u16::to_string).collect();
+    let ports = loopback.iter().filter_map(|server| match server {
+        LoopbackServer::Port(port) => Some(port.to_string()),
+        LoopbackServer::Run(_) => None,
+    });
+    let ports: Vec<_> = ports.collect();
+    if !ports.is_empty() {
         let _ = write!(network, "; ports {} on loopback", ports.join(", "));
     }
     format!(
@@ -129,7 +133,7 @@ mod tests {
             write: vec![PathBuf::from("/work"), PathBuf::from("/tmp")],
             network,
             hosts: Arc::default(),
-            loopback_ports: Arc::from(ports),
+            loopback: ports.iter().copied().map(LoopbackServer::Port).collect(),
             hidden: [PathBuf::from("/key")].into(),
             guarded: Vec::new(),
         };

@@ -119,7 +119,7 @@ impl EngineReader {
                 .with_writable(&self.safety.writable)
                 .with_caches(&self.safety.caches)
                 .with_hosts(self.safety.hosts.clone())
-                .with_loopback_ports(self.safety.loopback_ports.clone()),
+                .with_loopback_ports(&self.safety.loopback_ports),
         }
     }
 }

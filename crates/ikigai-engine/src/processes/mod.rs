@@ -14,8 +14,8 @@ use ikigai_core::data::{ProcessCause, ProcessData, ProcessState};
 use ikigai_core::{AgentId, Event, RowRef, Span, data};
 use ikigai_store::{Batch, Effect, JobEffect, JobRecord, MailEffect, RunId};
 use ikigai_tools::background::{BackgroundOrder, BackgroundPlace};
+use ikigai_tools::process::end_cookie;
 use ikigai_tools::process::keeper::{self, KeptState, ProcessEnd, StopCause};
-use ikigai_tools::process::{end_cookie, listening_ports};
 
 use crate::environment::{cookie_of, draw_mail};
 use crate::frontend::FrontEnd;
@@ -222,15 +222,10 @@ impl Processes<'_> {
         Ok(adopted)
     }
 
-    /// Returns the ports on loopback that the agent's processes listen on.
-    pub(crate) async fn own_ports(&self) -> Vec<u16> {
+    /// Returns the cookies of the agent's processes.
+    pub(crate) fn own_runs(&self) -> Vec<String> {
         let own = self.engine().processes().running(self.ledger.id());
-        if own.is_empty() {
-            return Vec::new();
-        }
-        let cookies: Vec<String> = own.iter().map(|job| cookie_of(Some(job.id))).collect();
-        let find = move || listening_ports(&cookies);
-        tokio::task::spawn_blocking(find).await.unwrap_or_default()
+        own.iter().map(|job| cookie_of(Some(job.id))).collect()
     }
 
     /// Watches all running processes of the agent that are not watched yet.

@@ -293,7 +293,7 @@ impl ToolRound<'_> {
             inputs.processes =
                 read_held!(front, ProcessCalls::of(self.worker).known_processes(&needs));
             if class == EffectClass::Execute {
-                inputs.own_ports = self.worker.processes().own_ports().await;
+                inputs.own_runs = self.worker.processes().own_runs();
             }
             starting.push((index, inputs));
         }
@@ -329,7 +329,7 @@ impl ToolRound<'_> {
         let confinement = match prepared.class {
             EffectClass::Execute => {
                 let usual = self.worker.engine().confinement(place, freedom);
-                usual.with_more_loopback_ports(&inputs.own_ports)
+                usual.with_servers_of(&inputs.own_runs)
             }
             _ => Confinement::None,
         };

@@ -297,7 +297,7 @@ async fn ask(path: &Path, name: &str, search: ToolSearch) -> ProbeOutcome {
             write: vec![std::env::temp_dir()],
             network: false,
             hosts: Arc::default(),
-            loopback_ports: Arc::default(),
+            loopback: Arc::default(),
             hidden: search.hidden,
             guarded: Vec::new(),
         },

@@ -9,9 +9,9 @@ mod family;
 mod family;
 mod git_status;
 pub mod keeper;
-#[cfg(target_os = "linux")]
-mod listening_ports;
 mod reading_git;
+#[cfg(target_os = "linux")]
+mod run_sockets;
 mod spawn;
 mod streams;
 mod ticker;
@@ -37,13 +37,11 @@ use crate::host_proxy::HostProxy;
 use crate::protected_paths::guard::RepositoryGuard;
 use crate::refusals::RefusalLog;
 use crate::sandbox::{self, Jail, Listener, ListenerReceiver, LoopbackReach};
-use crate::{COOKIE_VARIABLE, Confinement};
+use crate::{COOKIE_VARIABLE, Confinement, LoopbackServer};
 pub(crate) use describe::{describe_exit, describe_left_behind};
 pub use environment::ChildEnvironment;
 use family::Mark;
 pub use git_status::git_status;
-#[cfg(target_os = "linux")]
-pub use listening_ports::listening_ports;
 pub(crate) use reading_git::restrict as restrict_git;
 use streams::Streams;
 
@@ -235,7 +233,7 @@ pub async fn has_namespaces() -> bool {
             write: vec![std::env::temp_dir()],
             network: false,
             hosts: Arc::default(),
-            loopback_ports: Arc::default(),
+            loopback: Arc::default(),
             hidden: Arc::from([]),
             guarded: Vec::new(),
         },
@@ -266,12 +264,6 @@ pub fn protect() {
 /// that died; a living one ends its runs itself.
 pub fn end_cookie(cookie: &str) -> usize {
     family::end_foreign(&Mark::new(cookie), GRACE)
-}
-
-/// Returns no ports: this system has no sandbox that would refuse them.
-#[cfg(not(target_os = "linux"))]
-pub fn listening_ports(_cookies: &[String]) -> Vec<u16> {
-    Vec::new()
 }
 
 /// Returns the shell: bash if it is installed.
@@ -390,9 +382,13 @@ impl Running {
         }
         if let Some(listener) = listener {
             let mark = mark.clone();
+            let servers = job.confinement.loopback();
+            let runs = runs_of(servers);
             // If the thread cannot start, calls on other processes fail.
             let reach = LoopbackReach {
-                ports: ports_of(&job.confinement),
+                ports: ports_of(servers).into(),
+                sockets: (!runs.is_empty())
+                    .then(|| Arc::new(move || run_sockets::sockets_of_runs(&runs)) as _),
                 proxy: proxy.as_ref().map(HostProxy::address),
                 refusals: refusals.clone(),
             };
@@ -532,11 +528,22 @@ fn guards_of(confinement: &Confinement) -> Vec<RepositoryGuard> {
         .collect()
 }
 
-fn ports_of(confinement: &Confinement) -> Arc<[u16]> {
-    match confinement {
-        Confinement::Sandbox { loopback_ports, .. } => loopback_ports.clone(),
-        Confinement::None => Arc::default(),
-    }
+/// Returns the ports in a list of servers.
+fn ports_of(servers: &[LoopbackServer]) -> Vec<u16> {
+    let ports = servers.iter().filter_map(|server| match server {
+        LoopbackServer::Port(port) => Some(*port),
+        LoopbackServer::Run(_) => None,
+    });
+    ports.collect()
+}
+
+/// Returns the cookies in a list of servers.
+fn runs_of(servers: &[LoopbackServer]) -> Vec<String> {
+    let runs = servers.iter().filter_map(|server| match server {
+        LoopbackServer::Run(cookie) => Some(cookie.clone()),
+        LoopbackServer::Port(_) => None,
+    });
+    runs.collect()
 }
 
 fn join_warnings(first: Option<String>, second: Option<String>) -> Option<String> {

@@ -1,32 +1,18 @@
-//! Ports on loopback that processes of a run listen on.
+//! Sockets that processes of a run hold.
 
 use std::collections::HashSet;
 use std::fs;
 
 use super::family::{Mark, find_living};
-use crate::sandbox::listening_sockets;
 
-/// Returns the ports that the processes of these runs listen on, on loopback addresses.
+/// Returns the inodes of the sockets that the processes of these runs hold.
 ///
 /// Reads the descriptors of their processes. Blocks.
-pub fn listening_ports(cookies: &[String]) -> Vec<u16> {
-    if cookies.is_empty() {
-        return Vec::new();
-    }
-    let mut inodes = HashSet::new();
-    for cookie in cookies {
-        for pid in find_living(&Mark::new(cookie)) {
-            inodes.extend(sockets_of(pid));
-        }
-    }
-    let sockets = listening_sockets();
-    let own = sockets
-        .into_iter()
-        .filter(|(inode, ip, _)| ip.is_loopback() && inodes.contains(inode));
-    let mut ports: Vec<u16> = own.map(|(.., port)| port).collect();
-    ports.sort_unstable();
-    ports.dedup();
-    ports
+pub(super) fn sockets_of_runs(cookies: &[String]) -> HashSet<u64> {
+    let processes = cookies
+        .iter()
+        .flat_map(|cookie| find_living(&Mark::new(cookie)));
+    processes.flat_map(sockets_of).collect()
 }
 
 /// Returns the inodes of a process's sockets.

@@ -59,9 +59,8 @@ impl SocketCall {
 }
 
 /// Sockets of one command.
-#[derive(Debug)]
 pub(super) struct Loopback {
-    /// Inodes of its listening sockets.
+    /// Inodes of its listening sockets, and of known ones of other commands of its agent.
     listening: Mutex<HashSet<u64>>,
     /// Addresses of other programs that it may connect to.
     reach: LoopbackReach,
@@ -197,24 +196,36 @@ impl Loopback {
         self.judge_listener(address, &read_sockets())
     }
 
-    /// Allows connections to sockets of this command; refuses those of other programs.
+    /// Allows connections to sockets of this command and of others of its agent; refuses those of
+    /// other programs.
     fn judge_listener(
         &self,
         address: SocketAddr,
         listening: &[ListeningSocket],
     ) -> Result<(), Errno> {
-        let own = self.own_sockets();
         let ip = canonical(address.ip());
         // The kernel prefers a socket with the exact address to one that listens on all.
         let is_target = |socket: &&ListeningSocket| {
             socket.port == address.port() && (socket.ip == ip || socket.ip.is_unspecified())
         };
-        let mut targets = listening.iter().filter(is_target).peekable();
-        if targets.peek().is_none() {
+        let targets: Vec<_> = listening.iter().filter(is_target).collect();
+        if targets.is_empty() {
             return Err(Errno::CONNREFUSED);
         }
-        let is_own = |socket: &ListeningSocket| socket.ip == ip && own.contains(&socket.inode);
-        if targets.all(is_own) {
+        let are_own = |own: &HashSet<u64>| {
+            let mut targets = targets.iter();
+            targets.all(|socket| socket.ip == ip && own.contains(&socket.inode))
+        };
+        if are_own(&self.own_sockets()) {
+            return Ok(());
+        }
+        let found = self.reach.sockets.as_ref().map(|look_up| look_up());
+        let found = found.unwrap_or_default();
+        let mut own = self.own_sockets();
+        let inodes = targets.iter().map(|socket| socket.inode);
+        // A socket keeps its number, so the next connection needs no lookup.
+        own.extend(inodes.filter(|inode| found.contains(inode)));
+        if are_own(&own) {
             Ok(())
         } else {
             Err(Errno::ACCESS)
@@ -342,14 +353,7 @@ struct ListeningSocket {
     inode: u64,
 }
 
-/// Returns the listening TCP sockets of this machine: inode, address and port.
-pub(crate) fn listening_sockets() -> Vec<(u64, IpAddr, u16)> {
-    let sockets = read_sockets().into_iter();
-    sockets
-        .map(|socket| (socket.inode, socket.ip, socket.port))
-        .collect()
-}
-
+/// Returns the listening TCP sockets of this machine.
 fn read_sockets() -> Vec<ListeningSocket> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
     let tables = tables.map(|table| fs::read_to_string(table).unwrap_or_default());

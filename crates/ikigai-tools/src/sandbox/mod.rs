@@ -30,6 +30,7 @@ mod ruleset_cache;
 #[cfg(target_os = "linux")]
 mod unix_sockets;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -39,14 +40,17 @@ use std::sync::{Arc, OnceLock};
 use crate::Confinement;
 use crate::refusals::RefusalLog;
 pub(crate) use jail::{Jail, Listener, ListenerReceiver, give_up_namespaces};
-#[cfg(target_os = "linux")]
-pub(crate) use loopback::listening_sockets;
+
+/// Looks up the inodes of sockets. Blocks.
+pub(crate) type SocketLookup = Arc<dyn Fn() -> HashSet<u64> + Send + Sync>;
 
 /// Addresses on loopback that a command may connect to, besides its own servers.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct LoopbackReach {
     /// Ports of other programs.
     pub(crate) ports: Arc<[u16]>,
+    /// Sockets of other commands of the same agent.
+    pub(crate) sockets: Option<SocketLookup>,
     /// The proxy to listed hosts.
     pub(crate) proxy: Option<SocketAddr>,
     /// Record of refused connections.
@@ -187,7 +191,7 @@ pub fn usual(workdir: &Path, network: bool, hidden: Arc<[PathBuf]>) -> Confineme
         write,
         network,
         hosts: Arc::default(),
-        loopback_ports: Arc::default(),
+        loopback: Arc::default(),
         hidden,
         guarded: vec![workdir.to_path_buf()],
     }
@@ -199,7 +203,7 @@ pub fn reading(hidden: Arc<[PathBuf]>) -> Confinement {
         write: Vec::new(),
         network: false,
         hosts: Arc::default(),
-        loopback_ports: Arc::default(),
+        loopback: Arc::default(),
         hidden,
         guarded: Vec::new(),
     }

@@ -44,7 +44,7 @@ fn attempt(place: &ProbeDirectory) -> Force {
         write: vec![place.inside.clone()],
         network: false,
         hosts: Arc::default(),
-        loopback_ports: Arc::default(),
+        loopback: Arc::default(),
         hidden: Arc::from([place.secret.clone()]),
         guarded: Vec::new(),
     };

@@ -135,7 +135,7 @@ impl Machine {
                 write: vec![self.path("project")],
                 network: false,
                 hosts: Arc::default(),
-                loopback_ports: Arc::default(),
+                loopback: Arc::default(),
                 hidden: self.hidden(),
                 guarded: Vec::new(),
             },

@@ -2,7 +2,6 @@
 
 use std::net::TcpListener;
 use std::path::Path;
-use std::sync::Arc;
 
 use ikigai_tools::sandbox::{reading, usual};
 
@@ -13,11 +12,7 @@ async fn python(script: &str, ports: &[u16]) -> String {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().canonicalize().unwrap();
     let confinement = usual(&path, false, [].into());
-    let line = python_line(
-        &path,
-        script,
-        confinement.with_loopback_ports(Arc::from(ports)),
-    );
+    let line = python_line(&path, script, confinement.with_loopback_ports(ports));
     text(&line.run().await.output).to_owned()
 }
 

@@ -294,7 +294,7 @@ fn working(directory: &Path) -> Confinement {
         write: vec![directory.to_path_buf()],
         network: false,
         hosts: Arc::default(),
-        loopback_ports: Arc::default(),
+        loopback: Arc::default(),
         hidden: Arc::from([]),
         guarded: Vec::new(),
     }

@@ -72,7 +72,7 @@ impl Site {
             write: vec![self.base.join("work")],
             network,
             hosts: Arc::default(),
-            loopback_ports: Arc::default(),
+            loopback: Arc::default(),
             hidden: Arc::from([self.base.join("hidden")]),
             guarded: Vec::new(),
         }
@@ -230,7 +230,7 @@ async fn a_writable_directory_that_was_replaced_stays_writable() {
             write: vec![work.clone()],
             network: false,
             hosts: Arc::default(),
-            loopback_ports: Arc::default(),
+            loopback: Arc::default(),
             hidden: Arc::from([]),
             guarded: Vec::new(),
         };
@@ -295,7 +295,7 @@ async fn rights_and_owners_of_hidden_files_do_not_change() {
             write: vec![site.base.clone()],
             network: false,
             hosts: Arc::default(),
-            loopback_ports: Arc::default(),
+            loopback: Arc::default(),
             hidden: Arc::from([site.base.join("hidden")]),
             guarded: Vec::new(),
         };
@@ -374,7 +374,7 @@ async fn what_is_hidden_wins_over_what_may_be_written() {
         write: vec![site.base.clone()],
         network: false,
         hosts: Arc::default(),
-        loopback_ports: Arc::default(),
+        loopback: Arc::default(),
         hidden: Arc::from([site.base.join("hidden")]),
         guarded: Vec::new(),
     };
@@ -436,7 +436,7 @@ async fn a_sandbox_has_no_way_to_new_namespaces_mounts_or_another_tag() {
             write: vec![directory.path().to_path_buf()],
             network: true,
             hosts: Arc::default(),
-            loopback_ports: Arc::default(),
+            loopback: Arc::default(),
             hidden: Arc::from([]),
             guarded: Vec::new(),
         };

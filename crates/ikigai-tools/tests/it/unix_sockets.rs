@@ -53,7 +53,7 @@ impl SocketSite {
             write: vec![self.base.join("work"), self.base.join("shared")],
             network: false,
             hosts: Arc::default(),
-            loopback_ports: Arc::default(),
+            loopback: Arc::default(),
             hidden: Arc::from([self.base.join("hidden")]),
             guarded: Vec::new(),
         }

@@ -185,6 +185,44 @@ fn a_server_outlives_a_kill_and_is_stopped() {
 }
 
 /// The directory for temporary files that a killed program left is removed at the next start.
+/// A background process of the agent opens no port to programs of the user, whatever it listens on.
+#[test]
+fn a_process_on_the_port_of_another_program_does_not_lead_to_it() {
+    let user = TestUser::new();
+    let mock = mock_model(&user);
+    let foreign = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = foreign.local_addr().unwrap().port();
+    let listen = format!(
+        "import socket, time; s = socket.socket(); s.bind((\"127.0.0.2\", {port})); s.listen(); \
+         print(\"up\", flush=True); time.sleep(600)"
+    );
+    let connect = |address: &str| {
+        let script =
+            format!("import socket; print(socket.socket().connect_ex((\"{address}\", {port})))");
+        calls(
+            "bash",
+            &json!({"command": format!("python3 -c '{script}'")}),
+        )
+    };
+    let program = start(&user, &["--approve", "all"]);
+    let says_done = || says("done");
+    mock.expect([background(&format!("python3 -c '{listen}'")), says_done()]);
+    submit(&program, "listen");
+    wait_until(|| TcpListener::bind(("127.0.0.2", port)).is_err());
+
+    mock.expect([connect("127.0.0.2"), says_done()]);
+    submit(&program, "connect to it");
+    let own = last_result(&mock);
+    mock.expect([connect("127.0.0.1"), says_done()]);
+    submit(&program, "connect to the other");
+    let other = last_result(&mock);
+    stop_all(&user, &program);
+    program.end().unwrap();
+
+    assert!(own.starts_with("0\n"), "{own}");
+    assert!(other.starts_with("13\n"), "{other}");
+}
+
 #[test]
 fn a_killed_program_leaves_no_temporary_directory_for_long() {
     let user = TestUser::new();

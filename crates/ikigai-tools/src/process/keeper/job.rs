@@ -3,11 +3,12 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::process::{Errors, Job};
+use crate::process::{Errors, Job, ports_of, runs_of};
 use crate::{AllowedHost, Confinement};
 
 /// Process that a keeper is to run.
@@ -56,6 +57,8 @@ struct KeeperConfinement {
     #[serde(default)]
     hosts: Vec<AllowedHost>,
     loopback_ports: Vec<u16>,
+    #[serde(default)]
+    loopback_runs: Vec<String>,
     hidden: Vec<RawText>,
     guarded: Vec<RawText>,
 }
@@ -108,14 +111,15 @@ impl KeeperJob {
                 write,
                 network,
                 hosts,
-                loopback_ports,
+                loopback,
                 hidden,
                 guarded,
             } => Some(KeeperConfinement {
                 write: paths(&write),
                 network,
                 hosts: hosts.to_vec(),
-                loopback_ports: loopback_ports.to_vec(),
+                loopback_ports: ports_of(&loopback),
+                loopback_runs: runs_of(&loopback),
                 hidden: paths(&hidden),
                 guarded: paths(&guarded),
             }),
@@ -161,10 +165,12 @@ impl KeeperJob {
                 write: paths(sandbox.write),
                 network: sandbox.network,
                 hosts: sandbox.hosts.into(),
-                loopback_ports: sandbox.loopback_ports.into(),
+                loopback: Arc::default(),
                 hidden: paths(sandbox.hidden).into(),
                 guarded: paths(sandbox.guarded),
-            },
+            }
+            .with_loopback_ports(&sandbox.loopback_ports)
+            .with_servers_of(&sandbox.loopback_runs),
         };
         let variables = self.variables.into_iter();
         let mut variables: Vec<(OsString, OsString)> = variables

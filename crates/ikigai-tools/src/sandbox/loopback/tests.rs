@@ -100,6 +100,27 @@ fn only_sockets_of_the_command_are_connected_to() {
     }
 }
 
+/// A server of another command of the agent opens no port of other programs.
+#[test]
+fn servers_of_the_same_agent_are_known_by_their_sockets() {
+    let reach = LoopbackReach {
+        sockets: Some(std::sync::Arc::new(|| [7].into())),
+        ..LoopbackReach::default()
+    };
+    let loopback = Loopback::new(reach, rules());
+    let listening = [
+        socket("127.0.0.1", 5432, 9),
+        socket("127.0.0.2", 5432, 7),
+        socket("127.0.0.1", 8000, 7),
+    ];
+    let judged = |address: &str| loopback.judge_listener(address.parse().unwrap(), &listening);
+
+    assert_eq!(judged("127.0.0.1:5432"), Err(Errno::ACCESS));
+    assert_eq!(judged("127.0.0.2:5432"), Ok(()));
+    assert_eq!(judged("127.0.0.1:8000"), Ok(()));
+    assert_eq!(judged("127.0.0.1:5432"), Err(Errno::ACCESS));
+}
+
 #[test]
 fn addresses_that_are_too_short_or_of_other_families_are_refused() {
     let inet = |family: libc::c_int, rest: &[u8]| {
