@@ -62,7 +62,7 @@ const NESTED: &[(&str, &str)] = &[
 /// subcommand and any further words. Otherwise, or if the line or command does not allow this, it
 /// is the exact line.
 pub fn pattern_for(line: &str) -> String {
-    let exact = || literal(line.trim());
+    let exact = || literal(shell::trim_line(line));
     let Some(commands) = shell::commands(line) else {
         return exact();
     };

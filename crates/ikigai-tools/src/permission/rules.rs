@@ -65,7 +65,7 @@ impl<'a> RuleCall<'a> {
             EffectClass::Execute | EffectClass::Network | EffectClass::Agent => &Paths::None,
         };
         let target = match paths {
-            _ if tool == SHELL_TOOL => RuleTarget::Line(prepared.subject.trim()),
+            _ if tool == SHELL_TOOL => RuleTarget::Line(shell::trim_line(&prepared.subject)),
             Paths::Below(paths) if !paths.is_empty() => RuleTarget::Paths(paths),
             _ => RuleTarget::Text(&prepared.subject),
         };

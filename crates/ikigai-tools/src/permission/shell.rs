@@ -94,6 +94,21 @@ struct Reader {
     is_owed: bool,
 }
 
+/// Removes the blanks around a line that a shell ignores.
+///
+/// To a shell only spaces, tabs and ends of lines are blanks: `make\u{a0}` is another program than
+/// `make`. A backslash keeps the character after it.
+pub(super) fn trim_line(line: &str) -> &str {
+    const BLANKS: [char; 3] = [' ', '\t', '\n'];
+    let line = line.trim_start_matches(BLANKS);
+    let trimmed = line.trim_end_matches(BLANKS);
+    if trimmed.ends_with('\\') {
+        line
+    } else {
+        trimmed
+    }
+}
+
 impl Reader {
     /// Reads the token that begins with `c`, the first character of `rest`; returns the rest.
     fn take<'a>(&mut self, c: char, rest: &'a str) -> Option<&'a str> {

@@ -156,6 +156,40 @@ fn reading_lines_are_asked_about_without_a_sandbox() {
     assert_eq!(decided(Approve::Edits), ask("git status *"));
 }
 
+/// Only blanks of the shell are ignored around a line; other ones are part of a word.
+#[test]
+fn blanks_that_a_shell_does_not_ignore_are_judged() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = place(directory.path());
+    let permissions = Permissions {
+        allow: vec![rule("bash", "make *"), rule("bash", "./run x")],
+        ..in_mode(Approve::Ask)
+    };
+    let decided = |line: &str| word(&decide(&permissions, "bash", &bash(line), &place));
+
+    for line in ["make all", " \tmake all \n", "\n./run x\t"] {
+        assert_eq!(decided(line), "allow", "{line:?}");
+    }
+    assert_eq!(decided(" ls \n"), "confined");
+    let blanks = [
+        "\r", "\u{b}", "\u{c}", "\u{85}", "\u{a0}", "\u{2003}", "\u{2028}", "\u{3000}",
+    ];
+    for blank in blanks {
+        for line in ["make all", "./run x", "ls", "make all; ls"] {
+            for line in [format!("{line}{blank}"), format!("{blank}{line}")] {
+                assert_eq!(decided(&line), "ask", "{line:?}");
+                let exact = trimmed_pattern(&line);
+                assert!(exact.contains(blank), "{line:?}: {exact}");
+            }
+        }
+    }
+    assert_eq!(decided("./run x\\ "), "ask");
+}
+
+fn trimmed_pattern(line: &str) -> String {
+    pattern_for(&format!(" {line} "))
+}
+
 #[test]
 fn only_bash_is_judged_as_a_shell_line() {
     let call = prepared(EffectClass::Execute, "ls", "ls", Touches::everything());
