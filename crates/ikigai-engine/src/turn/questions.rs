@@ -11,6 +11,7 @@ use ikigai_tools::tool_names::current_name;
 use ikigai_tools::{Need, Output, Place, Prepared, Preview, Touches};
 
 use super::Turn;
+use super::background_calls::ProcessCalls;
 use super::calls::{Call, CallSet, Stage, ToolRound};
 use crate::EngineError;
 use crate::calls::{Came, OpenCall};
@@ -70,10 +71,11 @@ impl ToolRound<'_> {
         let Some(make) = preview else {
             return Ok(Ok(None));
         };
-        let inputs = read_held!(
+        let mut inputs = read_held!(
             front,
             recall::inputs(self.worker.engine(), self.worker.agent(), &needs)
         );
+        inputs.processes = read_held!(front, ProcessCalls::of(self.worker).known_processes(&needs));
         let preview = tokio::task::spawn_blocking(move || make(&inputs)).await;
         Ok(match preview {
             Ok(Ok(text)) => Ok(Some(spell_out(&text)).filter(|text| !text.is_empty())),

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use grep_regex::RegexMatcher;
@@ -20,7 +21,9 @@ use crate::permission::literal_pattern;
 use crate::process::keeper::{
     self, KeptState, OutputFollower, OutputNews, OutputPart, StopCause, read_output,
 };
-use crate::{BadArguments, CallContext, Need, Output, Place, Prepared, Run, Tool, Touches};
+use crate::{
+    BadArguments, CallContext, CallInputs, Need, Output, Place, Prepared, Run, Tool, Touches,
+};
 
 /// Name of the tool.
 pub(super) const NAME: &str = "process";
@@ -201,7 +204,11 @@ impl Tool for ProcessTool {
             pattern: literal_pattern(&shown),
             subject: shown.clone(),
             shown,
-            preview: None,
+            // Without a process there is nothing to ask about.
+            preview: Some(Arc::new(|inputs| match reachable(inputs) {
+                Ok(_) => Ok(String::new()),
+                Err(reason) => Err(Box::new(Output::failed(reason))),
+            })),
             deadline,
             needs: vec![Need::Processes(target)],
             unconfined: None,
@@ -214,18 +221,13 @@ impl Tool for ProcessTool {
 }
 
 async fn carry_out(order: ProcessOrder, context: CallContext) -> Output {
-    let mut known = context.inputs.processes;
     if matches!(order, ProcessOrder::List) {
-        return list(&known).await;
+        return list(&context.inputs.processes).await;
     }
-    let Some(process) = known.pop() else {
-        return Output::failed(
-            "there is no such process; `list` shows your processes and those of your children",
-        );
+    let process = match reachable(&context.inputs) {
+        Ok(process) => process.clone(),
+        Err(reason) => return Output::failed(reason),
     };
-    if !process.is_here {
-        return Output::failed(format!("process {} runs on {}", process.name, process.host));
-    }
     match order {
         ProcessOrder::List => Output::stopped(),
         ProcessOrder::Read => {
@@ -241,6 +243,18 @@ async fn carry_out(order: ProcessOrder, context: CallContext) -> Output {
             let state = keeper::stop(&process.directory, StopCause::Request).await;
             answer(&process, state, None).await
         }
+    }
+}
+
+/// Returns the process that a call names; an error says why there is none on this machine.
+fn reachable(inputs: &CallInputs) -> Result<&KnownProcess, String> {
+    let process = inputs.processes.last().ok_or(
+        "there is no such process; `list` shows your processes and those of your children",
+    )?;
+    if process.is_here {
+        Ok(process)
+    } else {
+        Err(format!("process {} runs on {}", process.name, process.host))
     }
 }
 

@@ -226,6 +226,17 @@ fn a_call_that_is_known_to_fail_is_not_asked_about() {
     );
 }
 
+#[test]
+fn text_for_a_process_that_does_not_exist_is_not_asked_about() {
+    let user = TestUser::new();
+    let text = json!({"action": "send", "process": 7, "text": "exit"});
+    let (_mock, program) = calling(&user, &[("process", text)]);
+
+    assert_eq!(idle(&program), json!({"type": "idle"}));
+    let log = user.ikigai(&["log"]).out;
+    assert!(log.contains("✗ process: there is no such process"), "{log}");
+}
+
 /// `wait_idle` reports an open question while another call of the same response runs.
 #[test]
 fn wait_idle_reports_a_question_while_another_call_runs() {
