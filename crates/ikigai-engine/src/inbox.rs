@@ -1,74 +1,35 @@
 //! Inbox: everything that waits for the user, read from the logs of all agents.
 //!
-//! Each entry follows from rows: an open call that needs approval, or a last turn that failed, met
-//! a budget, or stopped with its process. So a new message, rewind or clear removes it, in every
-//! process at once.
+//! Each entry follows from rows: an open call that needs approval, a last turn that failed, met a
+//! budget or stopped with its process, an answer that the user has not read, or a background process
+//! that failed. So a new message, rewind or clear removes it, in every process at once. Marks in the
+//! store say what the user has read.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 
-use ikigai_core::data::{self, Category, Cause, CommandData, ErrorData, InterruptedData, UserData};
+use ikigai_core::data::{
+    self, Category, Cause, CommandData, ErrorData, ForkData, InterruptedData, ProcessCause,
+    ProcessData, ProcessState, UserData, UserOrigin,
+};
+use ikigai_core::render::process_ended;
 use ikigai_core::spelling::spell_out;
-use ikigai_core::{Kind, Micros, Row, RowRef};
-use ikigai_store::{Agent, AgentRecord, Status};
+use ikigai_core::{AgentId, Kind, Row, RowRef, Seq, Span};
+use ikigai_store::{Agent, AgentRecord, Batch, Effect, SeenMark, Status};
 use ikigai_tools::permission::Decision;
 
 use crate::calls::{OpenCall, open_calls};
+use crate::inbox_entry::{InboxEntry, InboxKind};
 use crate::last_turn::last_turn;
-use crate::{EngineError, EngineReader, recall};
+use crate::{Engine, EngineError, EngineReader, recall};
 
 /// Rows read per query, and in total, to find what an agent waits for.
 const PAGE_ROWS: usize = 64;
 const MOST_ROWS: usize = 4096;
 
-/// Reason why an agent waits for the user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InboxKind {
-    /// A call needs approval.
-    Question,
-    /// The last turn failed.
-    Failed,
-    /// The last turn was refused by a budget.
-    Budget,
-    /// The last turn stopped with its process.
-    Interrupted,
-}
-
-impl InboxKind {
-    /// Returns the word for lists and JSON.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Question => "question",
-            Self::Failed => "failed",
-            Self::Budget => "budget",
-            Self::Interrupted => "interrupted",
-        }
-    }
-
-    /// Returns the sign for lists.
-    pub const fn sign(self) -> &'static str {
-        match self {
-            Self::Question => "?",
-            Self::Failed => "✗",
-            Self::Budget => "$",
-            Self::Interrupted => "⏸",
-        }
-    }
-}
-
-/// One entry of the inbox.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InboxEntry {
-    /// The agent that waits.
-    pub agent: AgentRecord,
-    /// Reason of the wait.
-    pub kind: InboxKind,
-    /// Row that began the wait.
-    pub row: RowRef,
-    /// Time of that row.
-    pub at: Micros,
-    /// The call with its diff, or the failure, in full.
-    pub text: String,
-}
+/// Newest rows of an agent among which failed processes and messages of a person are looked for.
+const MOST_PROCESSES: usize = 16;
+const MOST_MESSAGES: usize = 64;
 
 /// Meaning of a row for the last turn, newest rows first.
 enum RowVerdict {
@@ -80,17 +41,92 @@ enum RowVerdict {
     Neutral,
 }
 
-/// Reads everything that waits for the user, newest first. Reads a page of rows per running agent.
+/// Reads everything that waits for the user, newest first.
+///
+/// Reads rows only of running agents that work, wait for an answer, or have grown since the last call.
 pub async fn read_inbox(engine: &EngineReader) -> Result<Vec<InboxEntry>, EngineError> {
     let scan = InboxScan { engine };
+    let marks = engine.reader().seen(&person_name(engine)).await?;
+    let marks: HashMap<AgentId, SeenMark> = marks.iter().map(|mark| (mark.agent, *mark)).collect();
     let mut entries = Vec::new();
     for record in engine.agents().await? {
         if record.status == Status::Running {
-            entries.extend(scan.waits_of(record).await?);
+            let mark = marks.get(&record.id).copied();
+            let mark = mark.unwrap_or(SeenMark::new(record.id));
+            let mut waits = scan.waits_of(record, mark).await?;
+            waits.retain(|entry| !entry.is_seen(mark));
+            entries.extend(waits);
         }
     }
     entries.sort_by_key(|entry| (Reverse(entry.at), entry.row.agent, entry.row.seq));
     Ok(entries)
+}
+
+/// Returns how far the user has read the running agents.
+pub async fn read_marks(engine: &EngineReader) -> Result<Vec<SeenMark>, EngineError> {
+    Ok(engine.reader().seen(&person_name(engine)).await?)
+}
+
+/// Notes that the user has read an agent up to a row.
+pub async fn mark_read(engine: &Engine, row: RowRef) -> Result<(), EngineError> {
+    commit_marks(engine, vec![read_mark(engine, row)]).await
+}
+
+/// Notes that the user has read all of an agent.
+pub async fn mark_all_read(engine: &Engine, agent: AgentId) -> Result<(), EngineError> {
+    match engine.reader().head(agent).await? {
+        Some(head) => mark_read(engine, RowRef::new(agent, head.seq)).await,
+        None => Ok(()),
+    }
+}
+
+/// Removes entries other than questions from the inbox.
+pub async fn dismiss_entries(engine: &Engine, entries: &[InboxEntry]) -> Result<(), EngineError> {
+    commit_marks(engine, dismissals(engine, entries)).await
+}
+
+/// Returns the name under which the store keeps how far the user has read.
+fn person_name(engine: &EngineReader) -> String {
+    let person = engine.environment().person();
+    person.map_or_else(String::new, |person| person.to_string())
+}
+
+/// Builds the effects that remove entries other than questions from the inbox.
+pub(crate) fn dismissals(engine: &EngineReader, entries: &[InboxEntry]) -> Vec<Effect> {
+    let person = person_name(engine);
+    let entries = entries.iter();
+    let settled = entries.filter(|entry| entry.kind != InboxKind::Question);
+    let marks = settled.map(|entry| Effect::MarkSeen {
+        person: person.clone(),
+        mark: SeenMark {
+            dismissed: entry.row.seq,
+            ..SeenMark::new(entry.row.agent)
+        },
+    });
+    marks.collect()
+}
+
+/// Builds the effect that notes that the user has read an agent up to a row.
+pub(crate) fn read_mark(engine: &EngineReader, row: RowRef) -> Effect {
+    Effect::MarkSeen {
+        person: person_name(engine),
+        mark: SeenMark {
+            read: row.seq,
+            ..SeenMark::new(row.agent)
+        },
+    }
+}
+
+async fn commit_marks(engine: &Engine, marks: Vec<Effect>) -> Result<(), EngineError> {
+    if marks.is_empty() {
+        return Ok(());
+    }
+    let batch = Batch {
+        with: marks,
+        ..Batch::default()
+    };
+    engine.commit_without_lease(batch).await?;
+    Ok(())
 }
 
 /// Search for what agents wait for.
@@ -99,8 +135,17 @@ struct InboxScan<'a> {
 }
 
 impl InboxScan<'_> {
-    /// Returns what one agent waits for.
-    async fn waits_of(&self, record: AgentRecord) -> Result<Vec<InboxEntry>, EngineError> {
+    /// Returns what one agent waits for. Entries up to the mark may be missing.
+    async fn waits_of(
+        &self,
+        record: AgentRecord,
+        mark: SeenMark,
+    ) -> Result<Vec<InboxEntry>, EngineError> {
+        let works_here = self.engine.hub().is_working(record.id) == Some(true);
+        let cache = &self.engine.hub().inbox;
+        if let Some(entries) = cache.at(&record).filter(|_| !works_here) {
+            return Ok(entries);
+        }
         let mut agent = Agent::restore(self.engine.reader(), record.id).await?;
         let open = loop {
             if let Some(open) = open_calls(&agent) {
@@ -111,26 +156,30 @@ impl InboxScan<'_> {
                 break Vec::new();
             }
         };
-        let questions = self.questions_of(&record, &agent, open).await?;
-        if !questions.is_empty() || self.engine.works(record.id).await? {
-            return Ok(questions);
+        let has_open = !open.is_empty();
+        let mut entries = self.questions_of(&record, &agent, open).await?;
+        entries.extend(self.failed_processes(&record, &agent, mark).await?);
+        let asks = entries.iter().any(|it| it.kind == InboxKind::Question);
+        if asks || self.engine.works(record.id).await? {
+            return Ok(entries);
         }
-        let Some((kind, row)) = self.end_of_turn(&mut agent).await? else {
-            return Ok(Vec::new());
-        };
-        let text = match kind {
-            InboxKind::Interrupted => self.interruption(&record).await?,
-            InboxKind::Question | InboxKind::Failed | InboxKind::Budget => {
-                row.content.clone().unwrap_or_default()
-            }
-        };
-        Ok(vec![InboxEntry {
-            kind,
-            row: row.at,
-            at: row.created_at,
-            text,
-            agent: record,
-        }])
+        if let Some((kind, row)) = self.end_of_turn(&mut agent, mark).await? {
+            let text = match kind {
+                InboxKind::Interrupted => self.interruption(&record).await?,
+                _ => row.content.clone().unwrap_or_default(),
+            };
+            entries.push(InboxEntry {
+                kind,
+                row: row.at,
+                at: row.created_at,
+                text,
+                agent: record.clone(),
+            });
+        }
+        if !has_open {
+            cache.keep(&record, entries.clone());
+        }
+        Ok(entries)
     }
 
     /// Returns the open calls that need approval. A call that was started is journalled.
@@ -184,22 +233,76 @@ impl InboxScan<'_> {
         Ok(questions)
     }
 
+    /// Finds the background processes of an agent that failed since the newest message of a person.
+    async fn failed_processes(
+        &self,
+        record: &AgentRecord,
+        agent: &Agent,
+        mark: SeenMark,
+    ) -> Result<Vec<InboxEntry>, EngineError> {
+        let store = self.engine.reader();
+        let whole = Span::whole(record.id);
+        let rows = store.process_rows(whole, MOST_PROCESSES).await?.into_iter();
+        let has_failed = |row: &Row| row.at.seq > mark.dismissed && failed_process(row).is_some();
+        let rows = rows.filter(|row| has_failed(row) && agent.state.path().contains(row.at));
+        let rows: Vec<Row> = rows.collect();
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let messages = store.user_rows(vec![whole], MOST_MESSAGES).await?;
+        let newest = messages.iter().find(|row| is_typed_message(row));
+        let newest = newest.map_or(Seq(0), |row| row.at.seq);
+        let rows = rows.into_iter().filter(|row| row.at.seq > newest);
+        let entries = rows.map(|row| InboxEntry {
+            agent: record.clone(),
+            kind: InboxKind::Process,
+            row: row.at,
+            at: row.created_at,
+            text: failed_process(&row).unwrap_or_default(),
+        });
+        Ok(entries.collect())
+    }
+
     /// Finds the row with which an idle agent's last turn ended, if that waits for the user.
     async fn end_of_turn(
         &self,
         agent: &mut Agent,
+        mark: SeenMark,
     ) -> Result<Option<(InboxKind, Row)>, EngineError> {
+        let own = agent.state.agent();
         let newest = agent.view.entries().back();
         let newest = newest.map(|entry| Row::clone(&entry.row));
+        let newest = newest.filter(|row| row.at.agent == own);
         if let Some(newest) =
             newest.filter(|_| agent.view.is_busy(agent.state.path()) == Some(true))
         {
             // Its process died and no other has settled the turn yet.
             return Ok(Some((InboxKind::Interrupted, newest)));
         }
+        let fork = agent.state.fork();
+        // The report of such an agent goes to its parent, unless the user talks to it.
+        let reports_to_parent = fork.is_some_and(is_by_model);
+        let mut report: Option<Row> = None;
         loop {
             for entry in agent.view.entries().iter().rev() {
+                // Inherited rows wait in the parent.
+                if entry.at().agent != own {
+                    return Ok(None);
+                }
+                if let Some(report) = &report {
+                    if entry.at() < report.at && begins_turn(&entry.row) {
+                        let is_asked = is_typed_message(&entry.row);
+                        return Ok(is_asked.then(|| (InboxKind::Report, report.clone())));
+                    }
+                    continue;
+                }
                 match verdict(&entry.row) {
+                    RowVerdict::Waits(InboxKind::Report) if entry.at().seq <= mark.read => {
+                        return Ok(None);
+                    }
+                    RowVerdict::Waits(InboxKind::Report) if reports_to_parent => {
+                        report = Some(Row::clone(&entry.row));
+                    }
                     RowVerdict::Waits(kind) => return Ok(Some((kind, Row::clone(&entry.row)))),
                     RowVerdict::Rests => return Ok(None),
                     RowVerdict::Neutral => {}
@@ -250,9 +353,8 @@ fn verdict(row: &Row) -> RowVerdict {
             }
         }
         Kind::Command if data::read::<CommandData>(data).resume == Some(true) => RowVerdict::Rests,
-        Kind::Assistant | Kind::ToolCall | Kind::ToolResult | Kind::Clear | Kind::Rewind => {
-            RowVerdict::Rests
-        }
+        Kind::Assistant => RowVerdict::Waits(InboxKind::Report),
+        Kind::ToolCall | Kind::ToolResult | Kind::Clear | Kind::Rewind => RowVerdict::Rests,
         Kind::Command
         | Kind::System
         | Kind::Mark
@@ -262,4 +364,34 @@ fn verdict(row: &Row) -> RowVerdict {
         | Kind::Summary
         | Kind::Process => RowVerdict::Neutral,
     }
+}
+
+/// Describes a background process that failed by itself; none for another row.
+fn failed_process(row: &Row) -> Option<String> {
+    let process: ProcessData = data::read(row.data.as_deref());
+    let has_failed = match process.cause {
+        Some(ProcessCause::Stop | ProcessCause::Kill) => false,
+        Some(ProcessCause::Lost) => true,
+        Some(ProcessCause::Exit) | None => process.exit != Some(0),
+    };
+    let has_failed = has_failed && process.state == Some(ProcessState::Ended);
+    let command = row.content.as_deref().unwrap_or_default();
+    has_failed.then(|| format!("{}: {command}", process_ended(&process)))
+}
+
+/// Returns true if a model forked the agent.
+fn is_by_model(fork: &ForkData) -> bool {
+    fork.parent_uuid.is_some() && fork.call.is_some()
+}
+
+/// Returns true if a row begins a turn, or joins one that runs.
+fn begins_turn(row: &Row) -> bool {
+    let user: UserData = data::read(row.data.as_deref());
+    row.kind.read_as() == Some(Kind::User) && user.shell.is_none() && user.merge.is_none()
+}
+
+/// Returns true if a row is a message that a person typed.
+fn is_typed_message(row: &Row) -> bool {
+    let origin = data::read::<UserData>(row.data.as_deref()).origin;
+    begins_turn(row) && matches!(origin, None | Some(UserOrigin::Typed))
 }

@@ -24,6 +24,7 @@ mod frontend;
 mod grants;
 mod hub;
 mod inbox;
+mod inbox_entry;
 mod input;
 mod instructions;
 mod last_turn;
@@ -63,7 +64,8 @@ pub use frontend::{
     SummaryDraft, TerminalRun, ToolOutput, TurnEnd, USER_REQUESTS, UiEvent, UserRequest,
 };
 pub use hub::{Observer, Opening, UseObserver};
-pub use inbox::{InboxEntry, InboxKind, read_inbox};
+pub use inbox::{dismiss_entries, mark_all_read, mark_read, read_inbox, read_marks};
+pub use inbox_entry::{InboxEntry, InboxKind};
 pub use input::{CommandLine, ShellLine, UnknownCommand, UserInput};
 pub use lifecycle::{HeldFork, Stopped};
 pub use limits::{AgentLimits, Limits, Resume};

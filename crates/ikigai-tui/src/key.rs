@@ -18,6 +18,8 @@ pub enum TerminalEvent {
         /// Number of rows.
         rows: u16,
     },
+    /// The terminal answered that it shows the status of programs.
+    StatusSupported,
 }
 
 /// A key with its modifiers.

@@ -28,7 +28,10 @@ pub use modes::restore;
 pub use panic::{hold_panics, take_panic};
 pub use signals::{SignalEvent, Signals};
 pub(crate) use signals::{is_watched, stop_group};
-pub use wire::{BELL, LONGEST_COPY, clipboard, copy_to_tmux, notification, title};
+pub use wire::{
+    BELL, LONGEST_COPY, STATUS_CLEAR, STATUS_QUERY, clipboard, copy_to_tmux, notification,
+    program_status, title,
+};
 
 /// Limits of the screen size; a terminal may report any size.
 const MOST_COLUMNS: u16 = 1_000;

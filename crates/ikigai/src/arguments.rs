@@ -463,6 +463,9 @@ pub(crate) struct InboxOrder {
     /// Print one JSON line per entry
     #[arg(long)]
     pub(crate) json: bool,
+    /// Remove all entries but questions
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) clear: bool,
 }
 
 /// Arguments of `cost`.

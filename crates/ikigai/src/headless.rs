@@ -45,6 +45,8 @@ pub(crate) fn headless(db: Option<String>, order: &ScreenOrder) -> Result<ExitCo
         let engine = program.engine.clone();
         let size = order.size.unwrap_or_default();
         let mut driver = Driver::open(engine, whom, around, bindings, size.0).await?;
+        // It has no reader.
+        driver.app.set_focused(false);
         if let Some(row) = row {
             driver.go_to(row).await;
         }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use ikigai_core::spelling::{clean, clean_line};
-use ikigai_engine::{InboxEntry, read_inbox};
+use ikigai_engine::{InboxEntry, dismiss_entries, read_inbox};
 use serde_json::{Value, json};
 
 use crate::arguments::InboxOrder;
@@ -12,8 +12,16 @@ use crate::context::ProgramContext;
 use crate::output::{local_time, print, print_json, print_stderr};
 
 pub(crate) fn inbox(db: Option<String>, order: &InboxOrder) -> Result<ExitCode> {
-    let program = ProgramContext::open_reading(db)?;
+    let program = if order.clear {
+        ProgramContext::open(db)?
+    } else {
+        ProgramContext::open_reading(db)?
+    };
     let entries = program.block_on(read_inbox(&program.engine))?;
+    if order.clear {
+        program.block_on(dismiss_entries(&program.engine, &entries))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if entries.is_empty() {
         print_stderr("Nothing waits for you");
     }

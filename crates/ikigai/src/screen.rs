@@ -87,7 +87,9 @@ fn show(
         }
         let stage = ControlledScreen::new(driver, orders);
         let screen = Screen::new(stage, terminal, theme, config.on_hangup())?;
-        let screen = screen.with_notify(config.notify());
+        let screen = screen
+            .with_notify(config.notify())
+            .with_status_reports(config.program_status());
         let left = Box::pin(screen.run(order.prompt.clone())).await?;
         if let Ok(server) = server {
             server.end().await;

@@ -16,6 +16,7 @@ use super::{Reply, Trouble};
 use crate::family::{ForkRequest, Wait};
 use crate::figures::tokens;
 use crate::frontend::{FrontEnd, MergePreview, Next, UiEvent};
+use crate::inbox::read_mark;
 use crate::ledger::CommitPlan;
 use crate::turn::{Written, check_resumable, resume_other, wake_other};
 use crate::{AgentJob, EngineError, Worker};
@@ -263,7 +264,8 @@ pub(crate) async fn store_merge(
     };
     let output = Some(preview.line());
     let events = vec![preview.event(text), Event::Command { output, data }];
-    let rows = worker.commit(CommitPlan::events(events)).await?;
+    let plan = CommitPlan::events(events).with(vec![read_mark(worker.engine(), preview.newest())]);
+    let rows = worker.commit(plan).await?;
     front.emit_rows(rows);
     Ok(())
 }

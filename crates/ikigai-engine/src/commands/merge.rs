@@ -7,6 +7,7 @@ use super::agents::find_agent;
 use super::{Command, CommandOption, Completes, Group, Reply, SlashCommand, Takes, Trouble, Typed};
 use crate::family::MergeOf;
 use crate::frontend::MergePreview;
+use crate::inbox::read_mark;
 use crate::turn::CommandContext;
 use crate::{Engine, EngineError, EngineReader};
 
@@ -36,6 +37,10 @@ async fn merge(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Tro
     let lines: Vec<_> = previews.iter().map(MergePreview::line).collect();
     Ok(Reply {
         events: previews.iter().map(|one| one.event(&one.text)).collect(),
+        effects: previews
+            .iter()
+            .map(|one| read_mark(ctx.engine(), one.newest()))
+            .collect(),
         ..Reply::says(lines.join("\n"))
     })
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use ikigai_core::data::{Amounts, Merge, UserData, UserOrigin};
-use ikigai_core::{Event, Seq};
+use ikigai_core::{Event, RowRef, Seq};
 use ikigai_store::AgentRecord;
 
 use crate::figures;
@@ -53,6 +53,11 @@ impl MergePreview {
             "" => self.title(),
             facts => format!("{} · {facts}", self.title()),
         }
+    }
+
+    /// Returns the newest merged row.
+    pub(crate) fn newest(&self) -> RowRef {
+        RowRef::new(self.child.id, self.to)
     }
 
     /// Builds the parent's row with `text`; it starts no turn.

@@ -19,6 +19,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use self::open_questions::OpenQuestions;
 use crate::frontend::TurnEnd;
 use crate::frontend::{Stop, USER_REQUESTS, UiEvent, UserRequest};
+use crate::inbox_entry::InboxCache;
 
 pub(crate) use open_questions::OpenQuestion;
 
@@ -73,6 +74,8 @@ pub(crate) struct Hub {
     leaving: AtomicBool,
     /// Ends of last turns, each with the head at which it was read.
     turn_ends: Mutex<HashMap<AgentId, (Seq, TurnEnd)>>,
+    /// Cache of inbox entries.
+    pub(crate) inbox: InboxCache,
     /// Agents whose grants from elsewhere were offered to the user.
     offered: Mutex<HashSet<AgentId>>,
     /// Approval modes that replace those of the settings in this process.
@@ -182,6 +185,7 @@ impl Hub {
             front: Mutex::default(),
             leaving: AtomicBool::new(false),
             turn_ends: Mutex::default(),
+            inbox: InboxCache::default(),
             offered: Mutex::default(),
             process_modes: Mutex::default(),
         }

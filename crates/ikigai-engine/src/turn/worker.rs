@@ -22,6 +22,7 @@ use crate::context::Context;
 use crate::environment::CrashPoint;
 use crate::family::{Family, Started};
 use crate::frontend::{FrontEnd, Question, Stop, UiEvent};
+use crate::inbox::mark_read;
 use crate::ledger::{CommitPlan, Ledger, Starter};
 use crate::processes::Processes;
 use crate::{Engine, EngineError};
@@ -243,6 +244,12 @@ impl Worker {
         // A copy, so that the sent view does not grow.
         let agent = self.ledger.agent.clone();
         self.ledger.engine.context_of(agent).await
+    }
+
+    /// Notes that the user has read the agent's newest answer.
+    pub async fn mark_read(&self) -> Result<(), EngineError> {
+        let row = RowRef::new(self.id(), self.ledger.agent.state.head());
+        mark_read(self.engine(), row).await
     }
 
     /// Gives the lease back, so that another process can take it at once.

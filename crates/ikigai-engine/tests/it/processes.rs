@@ -9,7 +9,9 @@ use ikigai_core::data::{
 };
 use ikigai_core::settings::Approve;
 use ikigai_core::{AgentId, Block, Row};
-use ikigai_engine::{Keepers, Outcome, Safety, Tools, UiEvent, UserRequest, Worker};
+use ikigai_engine::{
+    InboxKind, Keepers, Outcome, Safety, Tools, UiEvent, UserRequest, Worker, read_inbox,
+};
 use ikigai_store::{JobRecord, ReadLog};
 use ikigai_testkit::Step;
 use ikigai_tools::builtin;
@@ -358,6 +360,13 @@ async fn automatic_mail_has_no_authority() {
     std::fs::write(&go, "").unwrap();
     assert_eq!(until_ended(&mut told).await, Outcome::Completed);
 
+    let waiting = read_inbox(&kept.world.engine).await.unwrap();
+    let failed = waiting.iter().find(|it| it.kind == InboxKind::Process);
+    let text = &failed.expect("it waits for the user").text;
+    assert!(
+        text.starts_with("process 1 ended: exit 7: until ["),
+        "{text}"
+    );
     let notices = kept.notices(agent).await;
     assert_eq!(notices.len(), 1);
     let (row, data) = &notices[0];

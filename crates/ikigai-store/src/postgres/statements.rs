@@ -6,7 +6,7 @@ use super::errors::PostgresRefusal;
 use super::facts::TransactionFacts;
 use super::pipeline::OwnedParam;
 use super::values::QueryFailure;
-use super::{budget, seen};
+use super::{budget, read_marks};
 use crate::batch::NewAgent;
 use crate::records::{MailState, Status};
 use crate::sql_common::to_stored;
@@ -78,7 +78,7 @@ impl<'a> StatementBuilder<'a> {
                 values![hash.0.to_vec(), i64::from(*part), bytes.to_vec()],
             ),
             Write::MarkSeen { person, mark } => {
-                let statement = seen::statement(&self.read.keys, person, *mark)?;
+                let statement = read_marks::statement(&self.read.keys, person, *mark)?;
                 self.statements.push(statement);
             }
             Write::PutSnapshot(snapshot) => {

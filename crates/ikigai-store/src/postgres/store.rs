@@ -19,7 +19,7 @@ use super::report;
 use super::search::Searcher;
 use super::values::{QueryFailure, Result as Read};
 use super::writer::{BATCHES, PostgresWriter};
-use super::{ancestry, dump, jobs, queries, seen};
+use super::{ancestry, dump, jobs, queries, read_marks};
 use crate::batch::{Batch, CommitJob, Committed};
 use crate::error::{CommitError, StoreError};
 use crate::faults::Faults;
@@ -352,7 +352,7 @@ impl ReadLog for PostgresStore {
 
     fn seen<'a>(&'a self, person: &'a str) -> ReadFuture<'a, Vec<SeenMark>> {
         let person = person.to_owned();
-        self.ask(move |link| async move { seen::marks(&link, &person).await })
+        self.ask(move |link| async move { read_marks::marks(&link, &person).await })
     }
 
     fn draft(&self, agent: AgentId) -> ReadFuture<'_, Option<DraftRecord>> {

@@ -6,7 +6,7 @@ use rusqlite::{Connection, Params, params};
 use super::errors::{SqliteRefusal, is_reference_violation};
 use super::facts;
 use super::locks::SqliteOwner;
-use super::{budget, seen};
+use super::{budget, read_marks};
 use crate::batch::{Batch, Committed, NewAgent};
 use crate::records::{MailState, Status};
 use crate::sql_common::to_stored;
@@ -84,7 +84,7 @@ impl Executor<'_> {
                 params![hash.0, part, bytes],
             ),
             Write::MarkSeen { person, mark } => {
-                seen::mark(self.connection, &self.keys, person, *mark)
+                read_marks::mark(self.connection, &self.keys, person, *mark)
             }
             Write::PutSnapshot(snapshot) => self.run(
                 "INSERT INTO paths (agent, upto, folded) VALUES (?1, ?2, ?3)

@@ -18,12 +18,12 @@ mod migrations;
 mod paths;
 mod queries;
 mod queue;
+mod read_marks;
 mod read_only;
 mod readback;
 mod reader;
 mod restore;
 mod search;
-mod seen;
 mod sql;
 mod values;
 mod watch;
@@ -344,7 +344,7 @@ impl ReadLog for SqliteStore {
 
     fn seen<'a>(&'a self, person: &'a str) -> ReadFuture<'a, Vec<SeenMark>> {
         let person = person.to_owned();
-        self.ask(move |connection| seen::marks(connection, &person))
+        self.ask(move |connection| read_marks::marks(connection, &person))
     }
 
     fn draft(&self, agent: AgentId) -> ReadFuture<'_, Option<DraftRecord>> {

@@ -23,6 +23,7 @@ mod budgets;
 mod jobs;
 mod leases;
 mod mail;
+mod read_marks;
 mod rows;
 mod samples;
 mod search;
@@ -148,6 +149,8 @@ macro_rules! store_checks {
                 watch_tells_of_commits
                 the_pulse_beats_with_rows_and_mail_only
                 effects_of_a_failed_batch_are_taken_back
+            ;
+            read_marks:
                 marks_of_readers_are_only_raised
             ;
             budgets:

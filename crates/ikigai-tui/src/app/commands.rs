@@ -4,6 +4,7 @@ use ikigai_engine::{CommandLine, Listing, ListingView, UserInput, UserRequest};
 
 use super::board::Board;
 use super::browse::Browse;
+use super::inbox::InboxLayer;
 use super::key_entry::KeyEntry;
 use super::overlay::{help, keys_text};
 use super::terminal_programs::wants_terminal;
@@ -64,6 +65,7 @@ fn submit_here(ctx: &mut UiContext, typed: &CommandLine) -> bool {
         ("theme", "") => picker::choose_theme(ctx),
         ("keys", "") => ctx.open(help(&ctx.bindings)),
         ("agents", "") => Board::open(ctx),
+        ("inbox", "") => InboxLayer::open(ctx),
         ("merge", arguments) => {
             let merge = LoadRequest::MergePreview(ctx.current, arguments.to_owned());
             ctx.effects.push(merge);

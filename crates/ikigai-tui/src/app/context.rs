@@ -13,6 +13,7 @@ use ikigai_engine::{Answer, ListedProcess, Live, Question, Status, Stop, UserReq
 use super::draw::ItemLayout;
 use super::effect::Effects;
 use super::hits::Visited;
+use super::inbox::WaitingList;
 use super::layer::{Area, Layer, LayerChange};
 use super::second_press::{Again, Armed, LATE_ESCAPE};
 use super::toast::Toast;
@@ -44,6 +45,7 @@ pub struct UiContext {
     pub(super) roster: Roster,
     /// Background processes of this process's agents, by agent and number.
     pub(super) processes: Vec<ListedProcess>,
+    pub(super) inbox: WaitingList,
     /// Typed lines that are not in the log yet.
     pub(super) outbox: Outbox,
     pub(super) drafts: InputDrafts,
@@ -102,6 +104,7 @@ impl UiContext {
             before: None,
             roster: Roster::default(),
             processes: Vec::new(),
+            inbox: WaitingList::default(),
             outbox: Outbox::default(),
             drafts: InputDrafts::default(),
             visited: None,

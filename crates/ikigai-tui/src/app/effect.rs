@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use ikigai_core::{AgentId, RowRef};
 use ikigai_engine::search::SearchCursor;
-use ikigai_engine::{SummaryDraft, TypedKey, UserRequest};
+use ikigai_engine::{InboxEntry, SummaryDraft, TypedKey, UserRequest};
 
 use super::PickerKind;
 use crate::outbox::OutboxAction;
@@ -27,6 +27,10 @@ pub enum EngineRequest {
     Send(AgentId, UserRequest),
     /// Shows another agent and takes its lease.
     Show(AgentId),
+    /// Notes that the user has read the report of this row.
+    MarkRead(RowRef),
+    /// Removes an entry from the inbox.
+    Dismiss(Box<InboxEntry>),
     /// Takes an agent over from another process.
     TakeOver(AgentId),
     /// Verifies and saves an API key.
@@ -74,6 +78,8 @@ pub enum LoadRequest {
     MergePreview(AgentId, String),
     /// The tree of agents.
     Tree,
+    /// Everything that waits for the user.
+    Inbox,
     /// Entries of a directory, for completion.
     Directory {
         /// The directory as it was typed.

@@ -7,6 +7,7 @@ use ikigai_core::{Kind, Row};
 use ikigai_engine::figures::dollars;
 
 use super::App;
+use super::inbox::waiting_count;
 use crate::scrollback::ItemContent;
 use crate::text::clean;
 
@@ -88,6 +89,10 @@ impl App {
     pub fn title(&self) -> String {
         let name = self.ctx.name_of(self.ctx.current).unwrap_or_default();
         let sign = if self.ctx.is_busy() { " ◐" } else { "" };
-        format!("ikigai {name}{sign}")
+        let waiting = match waiting_count(&self.ctx) {
+            0 => String::new(),
+            count => format!("({count}) "),
+        };
+        format!("{waiting}ikigai {name}{sign}")
     }
 }

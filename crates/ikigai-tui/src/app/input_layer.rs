@@ -7,6 +7,7 @@ use ikigai_engine::{AgentJob, Answer, Phase, UserInput, UserRequest, looks_like_
 use super::board::Board;
 use super::browse::Browse;
 use super::context::TOAST;
+use super::inbox::InboxLayer;
 use super::layer::{Area, Handled, Layer, LayerChange};
 use super::overlay::help;
 use super::second_press::{AGAIN, Again};
@@ -81,6 +82,7 @@ impl Layer for InputLayer {
             Action::Help => ctx.open(help(&ctx.bindings)),
             Action::Browse => Browse::open(ctx, None),
             Action::Board => Board::open(ctx),
+            Action::Inbox => InboxLayer::open(ctx),
             Action::Redraw => ctx.effects.push(TerminalAction::Redraw),
             Action::ToolOutput => ctx.toggle_tool_output(),
             Action::AnswerQuestion => ctx.changes.push_back(LayerChange::OpenQuestion),

@@ -9,7 +9,7 @@ use ikigai_engine::figures::{dollars, token_count, tokens};
 use ikigai_engine::{Live, Phase};
 
 use super::hints::Hints;
-use super::{AgentActivity, KnownAgent, Roster, UiContext};
+use super::{AgentActivity, KnownAgent, Roster, UiContext, inbox};
 use crate::line::{TextLine, TextSpan};
 use crate::look::{Look, Tone};
 use crate::rows::duration;
@@ -235,7 +235,7 @@ fn children(roster: &Roster, parent: AgentId, symbols: Symbols) -> Option<TextSp
 }
 
 /// Status line at the bottom.
-/// Drops parts that do not fit: keys, branch, cost, "of 200k", directory except for its last part,
+/// Drops parts that do not fit: key of the inbox, keys, branch, cost, "of 200k", directory except for its last part,
 /// level.
 pub(super) fn status(ctx: &UiContext, state: &AgentState, columns: u16) -> TextLine {
     let settings = state.settings();
@@ -259,10 +259,10 @@ pub(super) fn status(ctx: &UiContext, state: &AgentState, columns: u16) -> TextL
     let cost = known
         .and_then(|known| known.live.summary.cost)
         .filter(|cost| *cost > 0);
-    for dropped in 0..=6 {
-        let directory = if dropped >= 5 { &last } else { &directory };
-        let branch = ctx.branch.as_ref().filter(|_| dropped < 2);
-        let level = level.as_ref().filter(|_| dropped < 6);
+    for dropped in 0..=7 {
+        let directory = if dropped >= 6 { &last } else { &directory };
+        let branch = ctx.branch.as_ref().filter(|_| dropped < 3);
+        let level = level.as_ref().filter(|_| dropped < 7);
         let mut parts = vec![match branch {
             Some(branch) => format!("{directory} ({branch})"),
             None => directory.clone(),
@@ -275,14 +275,15 @@ pub(super) fn status(ctx: &UiContext, state: &AgentState, columns: u16) -> TextL
             let share = filled.used.saturating_mul(100) / filled.of;
             let of = tokens(filled.of);
             parts.push(match filled.source {
-                Some(source) if dropped < 3 => format!("{share}% of {of} ({source})"),
-                _ if dropped < 4 => format!("{share}% of {of}"),
+                Some(source) if dropped < 4 => format!("{share}% of {of} ({source})"),
+                _ if dropped < 5 => format!("{share}% of {of}"),
                 _ => format!("{share}%"),
             });
         }
-        if let Some(cost) = cost.filter(|_| dropped < 3) {
+        if let Some(cost) = cost.filter(|_| dropped < 4) {
             parts.push(dollars(cost));
         }
+        let inbox = inbox::status(ctx, dropped < 1).unwrap_or_default();
         let before = format!(" {} · ", clean(&parts.join(" · ")));
         let confined = if ctx.options.is_confined {
             ""
@@ -290,14 +291,15 @@ pub(super) fn status(ctx: &UiContext, state: &AgentState, columns: u16) -> TextL
             "·nosandbox"
         };
         let mode_text = format!("{}{confined}", mode.word());
-        let keys = if dropped < 1 { " · ? keys" } else { "" };
-        let total = width(&before) + width(&mode_text) + width(keys);
-        if total <= usize::from(columns) || dropped == 6 {
+        let keys = if dropped < 2 { " · ? keys" } else { "" };
+        let total = width(&inbox) + width(&before) + width(&mode_text) + width(keys);
+        if total <= usize::from(columns) || dropped == 7 {
             let mode_look = match mode {
                 Approve::All => Look::of(Tone::Alert).with(Look::REVERSE),
                 Approve::Read | Approve::Ask | Approve::Edits => Look::of(Tone::Status),
             };
             let line = TextLine::new(vec![
+                TextSpan::new(inbox, Look::of(Tone::Question).with(Look::BOLD)),
                 TextSpan::new(before, Tone::Status),
                 TextSpan::new(mode_text, mode_look),
                 TextSpan::new(keys, Tone::Faint),

@@ -5,9 +5,10 @@ use std::collections::VecDeque;
 use ikigai_core::AgentId;
 use ikigai_engine::{AgentJob, Live, MergePreview, UserRequest};
 
+use super::board::Board;
 use super::hints::Hints;
 use super::layer::{Area, Handled, Layer};
-use super::{EngineRequest, TerminalAction, UiContext};
+use super::{App, EngineRequest, TerminalAction, UiContext};
 use crate::input::Editor;
 use crate::key::{KeyCode, KeyPress, MouseEvent};
 use crate::keys::{self, Action, Meaning};
@@ -26,6 +27,23 @@ const KEYS: Hints<'_> = Hints {
     way_out: "Esc cancel",
     look: Look::of(Tone::Status),
 };
+
+impl App {
+    /// Shows the preview of merges into an agent.
+    pub fn preview_merge(&mut self, into: AgentId, previews: Vec<MergePreview>) {
+        let Some(preview) = MergeEditor::new(into, previews) else {
+            return;
+        };
+        // A toast would hide the keys.
+        self.ctx.toast = None;
+        let returns_to_board = self.is_open::<Board>();
+        if !returns_to_board {
+            self.stack.clear();
+        }
+        self.question.wait();
+        self.stack.push(Box::new(preview));
+    }
+}
 
 /// Previews of merges into one agent, shown one after the other.
 pub(super) struct MergeEditor {

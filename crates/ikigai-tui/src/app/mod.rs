@@ -18,6 +18,7 @@ mod farewell;
 mod hidden_rows;
 mod hints;
 mod hits;
+mod inbox;
 mod input_layer;
 mod key_entry;
 mod key_repeat;
@@ -30,6 +31,7 @@ mod needle;
 mod overlay;
 mod pane;
 mod picker;
+mod program_status;
 mod question;
 mod question_rows;
 mod quit;
@@ -54,7 +56,7 @@ use ikigai_core::settings::ModelChoice;
 use ikigai_core::words::Severity;
 use ikigai_core::{AgentId, AgentState, Micros, Row, RowRef};
 use ikigai_engine::commands::Candidate;
-use ikigai_engine::{AgentRecord, Branch, MergePreview, UserInput};
+use ikigai_engine::{AgentRecord, Branch, UserInput};
 
 pub use context::UiContext;
 pub use effect::{EngineRequest, LoadRequest, TerminalAction, UiEffect};
@@ -62,10 +64,11 @@ pub use farewell::{Farewell, Fate};
 pub use hits::Hits;
 pub use pane::Pane;
 pub use picker::{Picker, PickerAction, PickerEntry, PickerKind};
+pub use program_status::ProgramStatus;
 pub use roster::{AgentActivity, KnownAgent, Roster};
 
-use self::board::Board;
 use self::browse::Browse;
+use self::inbox::InboxLayer;
 use self::input_layer::InputLayer;
 use self::layer::{Handled, Layer, LayerChange};
 use self::merge_editor::MergeEditor;
@@ -347,21 +350,6 @@ impl App {
         self.apply_changes();
     }
 
-    /// Shows the preview of merges into an agent.
-    pub fn preview_merge(&mut self, into: AgentId, previews: Vec<MergePreview>) {
-        let Some(preview) = MergeEditor::new(into, previews) else {
-            return;
-        };
-        // A toast would hide the keys.
-        self.ctx.toast = None;
-        let returns_to_board = self.is_open::<Board>();
-        if !returns_to_board {
-            self.stack.clear();
-        }
-        self.question.wait();
-        self.stack.push(Box::new(preview));
-    }
-
     /// Sets costs of agents, and the newest rows of some, oldest first.
     pub fn set_board(&mut self, costs: &[(AgentId, Amounts)], newest: &[(AgentId, Vec<Row>)]) {
         for (agent, amounts) in costs {
@@ -400,6 +388,8 @@ impl App {
             }
             TerminalEvent::Mouse(mouse) => self.mouse(mouse),
             TerminalEvent::Focus(is_focused) => self.ctx.is_focused = is_focused,
+            // The screen's terminal takes it.
+            TerminalEvent::StatusSupported => {}
             TerminalEvent::Resize { columns, rows } => {
                 (self.ctx.columns, self.ctx.rows) = (columns, rows);
             }
@@ -407,6 +397,7 @@ impl App {
         self.apply_changes();
         self.sync_viewport();
         self.sync_question();
+        self.read_current();
     }
 
     /// Advances the clock.
@@ -447,7 +438,8 @@ impl App {
     }
 
     fn press(&mut self, key: KeyPress) {
-        if self.stack.is_empty() && self.question.is_open() {
+        let asks = self.stack.is_empty() && self.question.is_open();
+        if asks || self.is_open::<InboxLayer>() {
             // Without a terminal, no frame was drawn since the last key, and a question accepts an
             // approval only after its end was on the screen.
             self.draw(&mut Grid::default());

@@ -99,9 +99,8 @@ impl QuestionLayer {
         self.is_open
     }
 
-    /// Follows the questions of the current agent; opens one once the user stops typing.
-    pub(super) fn sync(&mut self, ctx: &UiContext, may_open: bool) {
-        let question = ctx.question();
+    /// Sets the question; another one begins unread and closed.
+    pub(super) fn set(&mut self, question: Option<&Question>) {
         if question != self.question.as_ref() {
             *self = Self {
                 question: question.cloned(),
@@ -109,6 +108,16 @@ impl QuestionLayer {
                 ..Self::default()
             };
         }
+    }
+
+    /// Reports whether the user types the text of an answer.
+    pub(super) fn is_typing(&self) -> bool {
+        self.typing.is_some()
+    }
+
+    /// Follows the questions of the current agent; opens one once the user stops typing.
+    pub(super) fn sync(&mut self, ctx: &UiContext, may_open: bool) {
+        self.set(ctx.question());
         let opens = self.opens_at(ctx, may_open);
         if opens.is_some_and(|at| ctx.now >= at) {
             self.is_open = true;
@@ -202,8 +211,9 @@ impl QuestionLayer {
         }
         let pattern = spell_out(&self.pattern());
         let name_of = |agent| ctx.name_of(agent);
-        let context = ItemLayout::new(ctx, ctx.current).context(&name_of);
         let question = self.question.as_ref();
+        let own = question.map_or(ctx.current, |question| question.call.agent);
+        let context = ItemLayout::new(ctx, own).context(&name_of);
         self.body = question.map(|question| Body::new(question, &pattern, &context));
     }
 
@@ -236,7 +246,7 @@ impl QuestionLayer {
     }
 
     /// Returns the rows of the possible answers, or of the answer that is typed.
-    fn answer_rows(&self, bottom: u16, columns: u16) -> Vec<TextLine> {
+    fn answer_rows(&self, room: u16, columns: u16) -> Vec<TextLine> {
         if let Some((typing, _)) = &self.typing {
             let (label, keys): (_, &[&str]) = match typing {
                 Typing::Pattern => (PATTERN_LABEL, &["Enter allow", "* matches anything"]),
@@ -256,23 +266,38 @@ impl QuestionLayer {
         };
         let pattern = spell_out(&self.pattern());
         // Two rows are left for the question.
-        let most = usize::from(bottom).saturating_sub(2);
+        let most = usize::from(room).saturating_sub(2);
         question_rows::answers(question, &pattern, columns, most)
     }
 
     fn draw_open(&mut self, area: Area, ctx: &UiContext, grid: &mut Grid) -> Area {
-        let (bottom, columns) = (area.bottom(), area.columns);
-        self.lay_out(ctx);
-        let answers = self.answer_rows(bottom, columns);
+        let bottom = area.bottom();
         let room = if ctx.is_tight() {
             bottom
         } else {
             bottom * 2 / 3
         };
-        let room = usize::from(room).saturating_sub(answers.len()).max(1);
+        let top = self.draw_rows(area, room, ctx, grid);
+        area.above(if ctx.is_tight() { 0 } else { top })
+    }
+
+    /// Draws call and answers in the last `room` rows of an area; returns the first drawn row.
+    pub(super) fn draw_rows(
+        &mut self,
+        area: Area,
+        room: u16,
+        ctx: &UiContext,
+        grid: &mut Grid,
+    ) -> u16 {
+        let (bottom, columns) = (area.bottom(), area.columns);
+        self.lay_out(ctx);
+        let answers = self.answer_rows(room, columns);
+        let most = usize::from(room);
+        let room = most.saturating_sub(answers.len()).max(1);
         let rows = self.visible_rows(room, columns).into_iter().chain(answers);
         let rows: Vec<TextLine> = rows.collect();
-        let height = u16::try_from(rows.len()).unwrap_or(bottom).min(bottom);
+        let height = u16::try_from(rows.len().min(most)).unwrap_or(bottom);
+        let height = height.min(bottom);
         let top = bottom - height;
         // Without room for all, keep the answers on the screen.
         let hidden = rows.len() - usize::from(height);
@@ -288,7 +313,7 @@ impl QuestionLayer {
             grid.line(bottom - 1, label, &typed);
             grid.cursor = Some((bottom - 1, (label + column).min(columns - 1)));
         }
-        area.above(if ctx.is_tight() { 0 } else { top })
+        top
     }
 }
 

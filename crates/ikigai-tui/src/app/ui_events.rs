@@ -54,6 +54,9 @@ impl UiContext {
         if self.roster.get(agent).is_none() {
             self.effects.push(LoadRequest::Tree);
         }
+        if changes_inbox(&change) {
+            self.effects.push(LoadRequest::Inbox);
+        }
         match change {
             LiveChange::Row(row) | LiveChange::Settled(row) => {
                 if changes_tree(row) {
@@ -207,4 +210,32 @@ fn preview(question: &Question) -> String {
 fn changes_tree(row: &ikigai_core::Row) -> bool {
     use ikigai_core::Kind::{AgentKilled, Command, Fork};
     matches!(row.kind.read_as(), Some(Fork | AgentKilled | Command))
+}
+
+/// Reports whether an event may change what waits for the user.
+fn changes_inbox(change: &LiveChange<'_>) -> bool {
+    use ikigai_core::Kind::{AgentKilled, Clear, Error, Interrupted, Process, Rewind, User};
+    match change {
+        LiveChange::Row(row) | LiveChange::Settled(row) => matches!(
+            row.kind.read_as(),
+            Some(AgentKilled | Clear | Error | Interrupted | Process | Rewind | User)
+        ),
+        LiveChange::Began
+        | LiveChange::Ended { .. }
+        | LiveChange::Question(_)
+        | LiveChange::Unasked(_) => true,
+        LiveChange::State
+        | LiveChange::Answer(_)
+        | LiveChange::Restarted
+        | LiveChange::Retry(_)
+        | LiveChange::ToolLine(_)
+        | LiveChange::ShellLine(_)
+        | LiveChange::Line(_)
+        | LiveChange::Preview { .. }
+        | LiveChange::Notice(_)
+        | LiveChange::Warning(_)
+        | LiveChange::GrantOffer(_)
+        | LiveChange::StoreAway(_)
+        | LiveChange::Next(_) => false,
+    }
 }

@@ -7,14 +7,17 @@ use std::time::Duration;
 use ikigai_core::data::Amounts;
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::words::Severity;
-use ikigai_core::{AgentId, PageQuery, Row, Span};
+use ikigai_core::{AgentId, PageQuery, Row, RowRef, Span};
 use ikigai_engine::commands::Candidate;
 use ikigai_engine::search::{SearchCursor, SearchOptions};
-use ikigai_engine::{Branch, CommitError, Engine, EngineError, MergePreview, Pulse, Submission};
+use ikigai_engine::{
+    Branch, CommitError, Engine, EngineError, InboxEntry, MergePreview, Pulse, Submission,
+    dismiss_entries, mark_read, read_inbox, read_marks,
+};
 
 use super::choices;
 use super::mailbox::Mailbox;
-use crate::app::{ContextUsage, Hits, Picker, PickerKind};
+use crate::app::{App, ContextUsage, Hits, Picker, PickerKind};
 use crate::drafts::DraftReport;
 
 /// Rows read to find an agent's newest words.
@@ -31,6 +34,10 @@ const MOST_HITS: usize = 50;
 pub(crate) enum LoadResult {
     /// The tree of agents, and the cost of one of them.
     Tree(Vec<Branch>, AgentId, Amounts),
+    /// Everything that waits for the user.
+    Inbox(Vec<InboxEntry>),
+    /// The user has read something, maybe in another process.
+    Seen,
     /// Costs and newest rows for the board.
     Board {
         /// Usage of agents since their birth.
@@ -146,6 +153,31 @@ impl Loader {
         });
     }
 
+    /// Reads everything that waits for the user.
+    pub(super) fn read_inbox(&self) {
+        let engine = self.engine.clone();
+        self.send(async move { or_trouble(read_inbox(&engine).await, LoadResult::Inbox) });
+    }
+
+    /// Notes that the user has read the report of a row.
+    pub(super) fn mark_read(&self, row: RowRef) {
+        let engine = self.engine.clone();
+        self.send(async move {
+            // If that fails, the report is listed again.
+            let _ = mark_read(&engine, row).await;
+            LoadResult::Seen
+        });
+    }
+
+    /// Removes an entry from the inbox.
+    pub(super) fn dismiss(&self, entry: InboxEntry) {
+        let engine = self.engine.clone();
+        self.send(async move {
+            let dismissed = dismiss_entries(&engine, &[entry]).await;
+            or_trouble(dismissed, |()| LoadResult::Seen)
+        });
+    }
+
     /// Watches the log for growth, which other processes may cause.
     pub(super) fn watch_others(&self) {
         let (engine, mailbox) = (self.engine.clone(), self.mailbox.clone());
@@ -156,14 +188,20 @@ impl Loader {
                 return;
             };
             let mut seen = engine.reader().pulse().await.ok();
+            let mut marks = read_marks(&engine).await.ok();
+            // Something may have been read since the first look.
+            mailbox.found(LoadResult::Seen);
             while watch.changed().await {
                 tokio::time::sleep(GROWN_PAUSE).await;
                 let pulse = engine.reader().pulse().await.ok();
                 let rows = |pulse: Option<&Pulse>| pulse.map(|pulse| pulse.rows);
+                let read = read_marks(&engine).await.ok();
                 if rows(pulse.as_ref()) != rows(seen.as_ref()) {
                     mailbox.found(LoadResult::Grown);
+                } else if read != marks {
+                    mailbox.found(LoadResult::Seen);
                 }
-                seen = pulse;
+                (seen, marks) = (pulse, read);
             }
         });
     }
@@ -279,8 +317,15 @@ impl Loader {
         });
     }
 
+    /// Reads the parts of the status other than settings.
+    pub(super) fn read_status(&self, app: &App) {
+        let current = app.current();
+        self.count(current);
+        self.look_up_branch(current, app.workdir());
+    }
+
     /// Estimates the usage of an agent's context window.
-    pub(super) fn count(&self, agent: AgentId) {
+    fn count(&self, agent: AgentId) {
         let engine = self.engine.clone();
         self.send(async move {
             // Without an estimate the status shows none.
@@ -295,7 +340,7 @@ impl Loader {
     }
 
     /// Reads the branch of an agent's directory.
-    pub(super) fn look_up_branch(&self, agent: AgentId, workdir: String) {
+    fn look_up_branch(&self, agent: AgentId, workdir: String) {
         self.send(async move {
             let look = move || branch_of(Path::new(&workdir));
             let branch = tokio::task::spawn_blocking(look).await;

@@ -113,7 +113,7 @@ impl Driver {
             return Ok(false);
         };
         self.app.toast(output.trim_end().to_owned());
-        self.want_tree();
+        self.tree.want();
         if let Some(child) = idle {
             self.show(child).await;
         }
@@ -149,7 +149,7 @@ impl Driver {
         taken.map_err(|_| format!("pid {} did not release the agent", owner.pid))?;
         self.show(agent).await;
         self.app.set_holder(None);
-        self.want_tree();
+        self.tree.want();
         let worked = released.iter().any(|one| one.worked);
         Ok(if worked {
             format!(

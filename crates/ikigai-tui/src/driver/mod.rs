@@ -6,6 +6,7 @@ mod choices;
 mod follower;
 mod foreign_agents;
 pub(crate) mod mailbox;
+mod read_timer;
 mod sent_history;
 mod submissions;
 
@@ -25,12 +26,10 @@ use self::background::Loader;
 use self::follower::Follower;
 pub use self::foreign_agents::{NeighbourAnswer, Neighbours};
 use self::mailbox::{Mailbox, MailboxItem};
+use self::read_timer::ReadTimer;
 use crate::app::{App, EngineRequest, LoadRequest, Pane, TerminalAction, UiEffect, UiOptions};
 use crate::drafts::{DraftFiles, DraftWriter};
 use crate::keys::Bindings;
-
-/// Minimum interval between two reads of the tree.
-const TREE_PAUSE: Duration = Duration::from_millis(250);
 
 /// Interval between two checks that the owner of the current agent lives.
 const HELD_PAUSE: Duration = Duration::from_secs(2);
@@ -60,9 +59,9 @@ pub struct Driver {
     pub app: App,
     loader: Loader,
     follower: Follower,
-    /// Time of the next read of the tree, if one is due.
-    tree_due: Option<Instant>,
-    tree_read: Option<Instant>,
+    /// Reads of the tree, and of what waits for the user.
+    tree: ReadTimer,
+    inbox: ReadTimer,
     /// Other processes that own agents.
     pub(super) neighbours: Option<Arc<dyn Neighbours>>,
     /// Files of drafts and pending messages, until the first frame is drawn.
@@ -95,8 +94,8 @@ impl Driver {
             engine,
             app,
             follower: Follower::default(),
-            tree_due: None,
-            tree_read: None,
+            tree: ReadTimer::default(),
+            inbox: ReadTimer::default(),
             neighbours: None,
             draft_files: None,
             drafts: None,
@@ -109,7 +108,8 @@ impl Driver {
         self.start_drafts();
         self.loader.activate(current);
         self.loader.read_tree(self.app.current());
-        self.load_status();
+        self.inbox.want();
+        self.loader.read_status(&self.app);
         self.loader.list_choices(self.app.workdir());
         self.loader.try_confinement();
         self.loader.find_server();
@@ -119,19 +119,18 @@ impl Driver {
 
     /// Returns true if a load runs that changes the screen. Reads a due tree at once.
     pub(crate) fn is_loading(&mut self) -> bool {
-        if self.tree_due.is_some() {
-            self.read_tree();
-        }
+        self.read_due(|timer| timer.due().is_some());
         self.loader.is_loading()
     }
 
     /// Waits until there is something to drain. Cancel safe.
     pub async fn came(&mut self) {
         // Its owner may die silently.
-        let again = self.tree_read.filter(|_| self.follower.is_active());
+        let again = self.tree.begun().filter(|_| self.follower.is_active());
         let again = again.map(|read| read + HELD_PAUSE);
         let due = async {
-            match self.tree_due.or(again) {
+            let tree = self.tree.due().or(again);
+            match tree.into_iter().chain(self.inbox.due()).min() {
                 Some(due) => tokio::time::sleep_until(due.into()).await,
                 None => std::future::pending().await,
             }
@@ -139,7 +138,7 @@ impl Driver {
         let followed = tokio::select! {
             () = self.loader.mailbox.came() => return,
             () = due => {
-                self.tree_due.get_or_insert_with(Instant::now);
+                self.tree.want_now_unless(&self.inbox);
                 return;
             }
             followed = self.follower.next() => followed,
@@ -170,9 +169,7 @@ impl Driver {
                 MailboxItem::Found(found) => self.handle_loaded(found).await,
             }
         }
-        if self.tree_due.is_some_and(|due| Instant::now() >= due) {
-            self.read_tree();
-        }
+        self.read_due(ReadTimer::is_due);
         self.app.set_processes(self.engine.listed_processes());
     }
 
@@ -183,7 +180,7 @@ impl Driver {
                 for row in rows {
                     self.handle_event(row.at.agent, UiEvent::Stored(row)).await;
                 }
-                self.want_tree();
+                self.tree.want();
             }
             Followed::Draft(text) => {
                 let agent = self.app.current();
@@ -210,7 +207,7 @@ impl Driver {
         let is_other = matches!(update, UiEvent::Ended(_)) || moves_window(&update);
         self.app.handle_event(agent, &update, Instant::now());
         if is_other && agent == self.app.current() {
-            self.load_status();
+            self.loader.read_status(&self.app);
         }
     }
 
@@ -237,6 +234,8 @@ impl Driver {
         match request {
             EngineRequest::Send(agent, request) => self.send(agent, request).await,
             EngineRequest::Show(agent) => self.show(agent).await,
+            EngineRequest::MarkRead(row) => self.loader.mark_read(row),
+            EngineRequest::Dismiss(entry) => self.loader.dismiss(*entry),
             EngineRequest::TakeOver(agent) => self.take(agent).await,
             EngineRequest::SetKey { provider, key } => {
                 self.engine.set_typed_key(&provider, key);
@@ -267,7 +266,8 @@ impl Driver {
             LoadRequest::MergePreview(into, arguments) => {
                 self.loader.preview_merge(into, arguments);
             }
-            LoadRequest::Tree => self.want_tree(),
+            LoadRequest::Tree => self.tree.want(),
+            LoadRequest::Inbox => self.inbox.want(),
             LoadRequest::Directory { typed, directory } => {
                 let list = move || list_directory(&directory);
                 let entries = tokio::task::spawn_blocking(list).await;
@@ -327,7 +327,7 @@ impl Driver {
         self.add_unlisted().await;
         self.follower.stop();
         self.loader.activate(agent);
-        self.load_status();
+        self.loader.read_status(&self.app);
     }
 
     /// Shows rows that another process stored before this one took the agent.
@@ -387,14 +387,16 @@ impl Driver {
             }
             LoadResult::Attended(agent) => {
                 self.catch_up(agent).await;
-                self.want_tree();
+                self.tree.want();
             }
             // Agents of this process send their own events.
-            LoadResult::Grown if self.app.roster().others_may_move() => self.want_tree(),
-            LoadResult::Grown
-            | LoadResult::Filled(..)
-            | LoadResult::CheckedOut(..)
-            | LoadResult::Held(..) => {}
+            LoadResult::Grown if self.app.roster().others_may_move() => {
+                self.tree.want();
+                self.inbox.want();
+            }
+            LoadResult::Inbox(entries) => self.app.set_inbox(entries),
+            LoadResult::Grown | LoadResult::Seen => self.inbox.want(),
+            LoadResult::Filled(..) | LoadResult::CheckedOut(..) | LoadResult::Held(..) => {}
             LoadResult::Delivered(agent, submission, delivered) => {
                 self.mark_delivered(agent, submission, delivered).await;
             }
@@ -472,20 +474,21 @@ impl Driver {
             Ok(fresh) => self.app.renew(fresh),
             Err(error) => return self.app.warn(&error),
         }
-        self.want_tree();
-        self.load_status();
+        self.tree.want();
+        self.loader.read_status(&self.app);
         self.loader.list_choices(self.app.workdir());
     }
 
-    pub(super) fn want_tree(&mut self) {
-        let earliest = self.tree_read.map(|read| read + TREE_PAUSE);
-        self.tree_due = Some(earliest.unwrap_or_else(Instant::now));
-    }
-
-    fn read_tree(&mut self) {
-        self.tree_due = None;
-        self.tree_read = Some(Instant::now());
-        self.loader.read_tree(self.app.current());
+    /// Starts the reads that are due.
+    fn read_due(&mut self, is_due: impl Fn(&ReadTimer) -> bool) {
+        if is_due(&self.tree) {
+            self.tree.begin();
+            self.loader.read_tree(self.app.current());
+        }
+        if is_due(&self.inbox) {
+            self.inbox.begin();
+            self.loader.read_inbox();
+        }
     }
 
     /// Loads messages of earlier runs: the newest ones to agents of this session.
@@ -494,13 +497,6 @@ impl Driver {
             Ok(sent) => self.app.set_history(sent),
             Err(error) => self.app.warn(&error),
         }
-    }
-
-    /// Loads the parts of the status other than settings.
-    fn load_status(&mut self) {
-        let current = self.app.current();
-        self.loader.count(current);
-        self.loader.look_up_branch(current, self.app.workdir());
     }
 }
 

@@ -195,6 +195,8 @@ impl Driver {
                     EngineRequest::Outbox(OutboxAction::Store(_))
                     | EngineRequest::Send(..)
                     | EngineRequest::Show(_)
+                    | EngineRequest::MarkRead(_)
+                    | EngineRequest::Dismiss(_)
                     | EngineRequest::TakeOver(_)
                     | EngineRequest::SetKey { .. },
                 )

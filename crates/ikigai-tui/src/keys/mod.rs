@@ -39,6 +39,8 @@ pub enum KeyMode {
     Browse,
     /// The board.
     Board,
+    /// The inbox; precedes the question of its selected entry.
+    Inbox,
     /// Choosing from a list; if above the input, its edits change the filter.
     Picker,
     /// An overlay, such as help.
@@ -47,7 +49,7 @@ pub enum KeyMode {
 
 impl KeyMode {
     /// All modes, in the order of the help.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Input,
         Self::Empty,
         Self::Always,
@@ -58,6 +60,7 @@ impl KeyMode {
         Self::Others,
         Self::Browse,
         Self::Board,
+        Self::Inbox,
         Self::Picker,
         Self::Overlay,
     ];
@@ -81,6 +84,7 @@ impl KeyMode {
             Self::Others => "Questions of other agents",
             Self::Browse => "Browse mode",
             Self::Board => "Board",
+            Self::Inbox => "Inbox",
             Self::Picker => "Pickers",
             Self::Overlay => "Help and other overlays",
         }

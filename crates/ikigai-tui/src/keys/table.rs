@@ -54,6 +54,7 @@ actions! {
     TreePrevious "sibling-previous" [Always: "ctrl-x left", Empty: "ctrl-left" "alt-left"] "go to the previous sibling"
     TreeNext "sibling-next" [Always: "ctrl-x right", Empty: "ctrl-right" "alt-right"] "go to the next sibling"
     Board "board" [Always: "ctrl-x a", Empty: "left"] "show all agents"
+    Inbox "inbox" [Always: "alt-i" "ctrl-x i"] "show what waits for you; again: the next entry"
     NextNeedingMe "next-needing-me" [Always: "ctrl-x n"] "go to the next agent that needs approval"
     PreviousAgent "previous-agent" [Always: "ctrl-x tab"] "go back to the previous agent"
 
@@ -135,6 +136,16 @@ actions! {
     BoardTree "board-tree" [Board: "t"] "toggle groups and tree"
     BoardFilter "board-filter" [Board: "/"] "filter by name"
     BoardLeave "board-leave" [Board: "q" "esc"] "back to the input"
+
+    InboxUp "inbox-up" [Inbox: "up" "k"] "previous entry"
+    InboxDown "inbox-down" [Inbox: "down" "j"] "next entry"
+    InboxGo "inbox-go" [Inbox: "enter"] "go to its agent"
+    InboxDismiss "inbox-dismiss" [Inbox: "d"] "remove it, unless it is a question"
+    InboxPageUp "inbox-page-up" [Inbox: "page-up"] "scroll up a page"
+    InboxPageDown "inbox-page-down" [Inbox: "page-down" "space"] "scroll down a page"
+    InboxTop "inbox-top" [Inbox: "home" "g"] "scroll to the start"
+    InboxEnd "inbox-end" [Inbox: "end" "G"] "scroll to the end"
+    InboxLeave "inbox-leave" [Inbox: "q" "esc"] "back to the input"
 
     PickerUp "picker-up" [Picker: "up" "ctrl-p"] "move up"
     PickerDown "picker-down" [Picker: "down" "ctrl-n"] "move down"
@@ -230,9 +241,9 @@ pub(super) const ESSENTIAL: &[(KeyMode, Action)] = &[
     (KeyMode::Always, Action::ScrollPageUp),
     (KeyMode::Always, Action::ScrollPageDown),
     (KeyMode::Always, Action::Board),
+    (KeyMode::Always, Action::Inbox),
     (KeyMode::Always, Action::TreeParent),
     (KeyMode::Always, Action::TreeChild),
-    (KeyMode::Always, Action::NextNeedingMe),
     (KeyMode::Empty, Action::Help),
 ];
 

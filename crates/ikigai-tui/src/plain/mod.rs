@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ikigai_core::AgentId;
-use ikigai_engine::{Engine, EngineError, LiveChange, UserRequest};
+use ikigai_engine::{Engine, EngineError, LiveChange, Outcome, UserRequest, mark_all_read};
 use rustix::io::ioctl_fionread;
 use rustix::process::{Signal, getpid, kill_process};
 use rustix::termios::{LocalModes, Termios};
@@ -79,6 +79,7 @@ pub async fn run(
         hidden: None,
         outbox: Outbox::default(),
         drafts: None,
+        printed: None,
     };
     plain.talk.add(&format!(
         "{program}, plain mode. /help for commands, Ctrl-D to quit"
@@ -89,6 +90,7 @@ pub async fn run(
     begin_exit(LEFT_LATE);
     plain.engine.leave().await;
     plain.take_in();
+    plain.mark_printed().await;
     plain.keep_all().await;
     plain.talk.add_farewell();
     plain.write()?;
@@ -107,6 +109,8 @@ struct Plain<W> {
     /// Typed lines that are not in the log yet.
     outbox: Outbox,
     drafts: Option<DraftWriter>,
+    /// Agent whose newest answer was printed, until that is stored.
+    printed: Option<AgentId>,
 }
 
 impl<W: Write> Plain<W> {
@@ -122,6 +126,7 @@ impl<W: Write> Plain<W> {
         for entry in entries.iter().skip(first) {
             self.talk.add_row(&entry.row);
         }
+        self.printed = Some(agent);
         let record = self
             .engine
             .reader()
@@ -153,6 +158,7 @@ impl<W: Write> Plain<W> {
             }
             self.keep_typed();
             self.write()?;
+            self.mark_printed().await;
             let typed = self.outbox.due();
             let due = self.told_at + PROGRESS;
             let is_busy = self.talk.is_busy();
@@ -179,12 +185,29 @@ impl<W: Write> Plain<W> {
             match letter {
                 MailboxItem::Event(agent, update) => {
                     let change = self.talk.handle_event(agent, &update, Instant::now());
+                    let is_answer = matches!(
+                        change,
+                        LiveChange::Ended {
+                            outcome: Outcome::Completed,
+                            ..
+                        }
+                    );
                     if let LiveChange::Line(line) = change {
                         self.line_changed(line);
+                    }
+                    if is_answer && agent == self.talk.current() {
+                        self.printed = Some(agent);
                     }
                 }
                 MailboxItem::Found(found) => self.take_found(found),
             }
+        }
+    }
+
+    /// Notes that the user has read what was printed. If that fails, the inbox lists it.
+    async fn mark_printed(&mut self) {
+        if let Some(agent) = self.printed.take() {
+            let _ = mark_all_read(&self.engine, agent).await;
         }
     }
 

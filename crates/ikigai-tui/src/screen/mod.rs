@@ -2,6 +2,7 @@
 
 mod external_programs;
 mod foreground;
+mod status_reports;
 
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
@@ -13,7 +14,9 @@ use ikigai_core::data::Cause;
 use ikigai_engine::{AgentJob, Stop, SummaryDraft, TerminalRun, UserRequest};
 
 pub use external_programs::Notify;
+pub use status_reports::StatusReports;
 
+use self::status_reports::StatusReporter;
 use crate::app::{Farewell, Fate, TerminalAction};
 use crate::control::{ControlledScreen, at};
 use crate::key::{KeyPress, TerminalEvent};
@@ -50,6 +53,7 @@ pub struct Screen {
     happened: Vec<TerminalEvent>,
     on_hangup: OnHangUp,
     notify: Notify,
+    status: StatusReporter,
 }
 
 /// Reason why the screen ended.
@@ -112,6 +116,7 @@ impl Screen {
             happened: Vec::new(),
             on_hangup,
             notify: Notify::default(),
+            status: StatusReporter::default(),
         })
     }
 
@@ -122,10 +127,18 @@ impl Screen {
         self
     }
 
+    /// Sets when the terminal gets the status of the program.
+    #[must_use]
+    pub fn with_status_reports(mut self, reports: StatusReports) -> Self {
+        self.status = StatusReporter::new(reports);
+        self
+    }
+
     /// Shows agents until the user leaves; `prompt` is sent at once. Whatever works then is stopped,
     /// and all is stored.
     pub async fn run(mut self, prompt: Option<String>) -> Result<ScreenExit, TerminalError> {
         self.draw()?;
+        self.terminal.send(self.status.query())?;
         self.stage.driver.take_back().await;
         self.stage.driver.start();
         if let Some(prompt) = prompt {
@@ -137,6 +150,8 @@ impl Screen {
             Err(TerminalError::Gone) => Ok(ExitReason::HungUp),
             ended => ended,
         };
+        // A terminal that is gone needs no end of the reports.
+        let _ = self.terminal.send(self.status.clear());
         let working = self.stage.driver.engine.working();
         self.stage.leave().await;
         let goes_on = match ended? {
@@ -214,6 +229,9 @@ impl Screen {
             for happening in std::mem::take(&mut self.happened) {
                 self.is_dirty = true;
                 self.is_typed = true;
+                if happening == TerminalEvent::StatusSupported {
+                    self.status.set_supported();
+                }
                 self.stage
                     .driver
                     .app
@@ -259,6 +277,8 @@ impl Screen {
             self.bytes.extend(title(&new_title));
             self.title = new_title;
         }
+        let status = self.stage.driver.app.program_status();
+        self.status.report(status, &mut self.bytes);
         if self.bytes.is_empty() {
             return Ok(());
         }
@@ -287,6 +307,7 @@ impl Screen {
     }
 
     fn suspend(&mut self) -> Result<(), TerminalError> {
+        self.terminal.send(self.status.clear())?;
         if !self.terminal.suspend()? {
             self.stage.driver.app.toast("No shell to return to");
         }

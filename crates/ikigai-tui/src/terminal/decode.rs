@@ -12,6 +12,9 @@ pub const LONGEST_PASTE: usize = 16 << 20;
 /// Limit of parameter bytes kept of a sequence; no key has more.
 const LONGEST_SEQUENCE: usize = 128;
 
+/// Beginning of the answer about the status of programs.
+const STATUS_ANSWER: &[u8] = b"7501;";
+
 /// End of a paste. Its first byte occurs only once, which makes the search simple.
 const PASTE_END: &[u8] = b"\x1b[201~";
 
@@ -105,7 +108,7 @@ impl KeyDecoder {
             DecodeState::Answer { introducer, .. } => match byte {
                 ESCAPE => self.state = DecodeState::AnswerEscape,
                 // BEL, which ends such an answer in older terminals.
-                0x07 => self.state = DecodeState::Ground,
+                0x07 => self.answer(out),
                 // No answer holds a control character: it is a key.
                 0x00..0x20 | 0x7f => self.ground(byte, false, out),
                 _ => {
@@ -113,16 +116,27 @@ impl KeyDecoder {
                         introducer,
                         begun: true,
                     };
+                    if self.held.len() < STATUS_ANSWER.len() {
+                        self.held.push(byte);
+                    }
                 }
             },
+            DecodeState::AnswerEscape if byte == b'\\' => self.answer(out),
             DecodeState::AnswerEscape => {
                 self.state = DecodeState::Ground;
-                if byte != b'\\' {
-                    self.escape(byte, out);
-                }
+                self.escape(byte, out);
             }
             DecodeState::Paste { .. } => {}
         }
+    }
+
+    /// Handles the end of an answer that is a string.
+    fn answer(&mut self, out: &mut Vec<TerminalEvent>) {
+        self.state = DecodeState::Ground;
+        if self.held == STATUS_ANSWER {
+            out.push(TerminalEvent::StatusSupported);
+        }
+        self.held.clear();
     }
 
     /// Handles a byte between two keys.
@@ -157,6 +171,7 @@ impl KeyDecoder {
         match byte {
             b'[' | b'O' => self.state = DecodeState::Sequence { introducer: byte },
             b']' | b'P' | b'X' | b'^' | b'_' => {
+                self.held.clear();
                 self.state = DecodeState::Answer {
                     introducer: byte,
                     begun: false,

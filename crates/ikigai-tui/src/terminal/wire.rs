@@ -30,6 +30,29 @@ pub fn title(text: &str) -> Vec<u8> {
     command("2", text)
 }
 
+/// Asks whether the terminal shows the status of programs.
+pub const STATUS_QUERY: &[u8] = b"\x1b]7501;?\x1b\\";
+
+/// Forgets the status of the program.
+pub const STATUS_CLEAR: &[u8] = b"\x1b]7501;state=clear:app=ikigai\x1b\\";
+
+/// Sets the status of the program, as the terminal shows it beside the window.
+pub fn program_status(state: &str, kind: Option<&str>, message: &str) -> Vec<u8> {
+    let mut text = format!("state={state}");
+    if let Some(kind) = kind {
+        text.push_str(":kind=");
+        text.push_str(kind);
+    }
+    text.push_str(":app=ikigai");
+    if !message.is_empty() {
+        let mut encoded = Vec::new();
+        base64(message.as_bytes(), &mut encoded);
+        text.push_str(":msg=");
+        text.extend(encoded.into_iter().map(char::from));
+    }
+    command("7501", &text)
+}
+
 /// Shows a desktop notification, if the terminal supports it.
 pub fn notification(text: &str) -> Vec<u8> {
     command("9", text)

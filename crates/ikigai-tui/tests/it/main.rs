@@ -10,6 +10,7 @@ mod browse;
 mod commands;
 mod grants;
 mod hits;
+mod inbox;
 mod input;
 mod keys;
 mod layout;

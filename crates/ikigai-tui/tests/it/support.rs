@@ -295,7 +295,7 @@ impl Stage {
     }
 
     /// Runs all pending work that needs no waiting.
-    async fn settle(&mut self) {
+    pub(crate) async fn settle(&mut self) {
         loop {
             self.left.extend(self.driver.execute().await);
             self.driver.drain().await;

@@ -19,7 +19,7 @@ use ikigai_providers::catalogue::{Catalogue, ModelName, ModelSpec};
 use ikigai_providers::registry::ProviderConfig;
 use ikigai_providers::small_file;
 use ikigai_tools::protected_paths::OwnDirectories;
-use ikigai_tui::screen::{Notify, OnHangUp};
+use ikigai_tui::screen::{Notify, OnHangUp, StatusReports};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -53,6 +53,8 @@ pub(crate) struct Config {
     pub(crate) mouse: Option<bool>,
     /// Notification of a user who is not looking.
     notify: Option<NotifyWord>,
+    /// Condition of status reports to the terminal.
+    program_status: Option<StatusWord>,
     /// Key bindings.
     pub(crate) keys: BTreeMap<String, String>,
     /// Token limit of a request.
@@ -112,6 +114,15 @@ impl TryFrom<String> for NotifyWord {
         let notify = Notify::from_name(&word).map(Self);
         notify.ok_or("expected `osc9`, `bell`, `off` or `command PROGRAM`")
     }
+}
+
+/// `program_status`.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "lowercase")]
+enum StatusWord {
+    Auto,
+    On,
+    Off,
 }
 
 /// `on_hangup`.
@@ -267,6 +278,15 @@ impl Config {
     pub(crate) fn notify(&self) -> Notify {
         let notify = self.notify.clone();
         notify.map(|word| word.0).unwrap_or_default()
+    }
+
+    /// Returns when the terminal gets the status of the program.
+    pub(crate) fn program_status(&self) -> StatusReports {
+        match self.program_status {
+            None | Some(StatusWord::Auto) => StatusReports::Auto,
+            Some(StatusWord::On) => StatusReports::On,
+            Some(StatusWord::Off) => StatusReports::Off,
+        }
     }
 
     /// Turns the sandbox off.

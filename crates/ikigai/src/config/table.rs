@@ -86,6 +86,7 @@ keys! {
     "symbols" "- from the locale" Ignored "symbols on the screen: unicode or ascii"
     "mouse" "true" Ignored "use the mouse; false: leave it to the terminal"
     "notify" "\"osc9\"" Refused "notifications while the terminal is not focused: osc9, bell, off or command PROGRAM"
+    "program_status" "\"auto\"" Ignored "report working, waiting or done to the terminal (OSC 7501): auto (if it answers), on or off"
     "budget_tokens" "- the model's context window" Lowers "maximum tokens of a request"
     "compact_at" "80" Replaces "summarise the conversation at this percent of the budget; 0: never"
     "ca_file" "- SSL_CERT_FILE, if set" Refused "additional trusted certificates"

@@ -144,6 +144,11 @@ async fn work_in(
     if !order.keep && end_processes(&mut worker).await > 0 {
         print_stderr("Background processes were stopped; --keep leaves them running");
     }
+    let is_answered = |done: &Done| done.outcome == Some(Outcome::Completed);
+    if outcome.as_ref().is_ok_and(is_answered) {
+        // The answer was printed. If that cannot be stored, the inbox lists it.
+        let _ = timeout(RELEASE_WITHIN, worker.mark_read()).await;
+    }
     // The lease ends with the process anyway, so a failure does not matter.
     let _ = timeout(RELEASE_WITHIN, worker.release()).await;
     outcome.map(Some)

@@ -26,6 +26,25 @@ fn the_inbox_lists_failures_until_the_agent_goes_on() {
     assert!(entry["seq"].as_u64() > Some(1), "{entry}");
     let typed = user.ikigai(&["run", "/inbox"]);
     assert!(typed.out.contains("✗ project"), "{typed:?}");
+    // The answer that goes on is printed, so it does not wait either.
     assert_eq!(user.ikigai(&["run", "hello"]).code, Some(0));
     assert_eq!(user.ikigai(&["inbox"]).out, "");
+}
+
+#[test]
+fn the_inbox_is_cleared_from_outside() {
+    let user = TestUser::new();
+    assert_ne!(user.ikigai(&["run", "fail"]).code, Some(0));
+    assert!(user.ikigai(&["inbox"]).out.contains("failed: "));
+
+    let cleared = user.ikigai(&["inbox", "--clear"]);
+
+    assert_eq!((cleared.out.as_str(), cleared.code), ("", Some(0)));
+    assert_eq!(user.ikigai(&["inbox"]).out, "");
+    // A child that the user forked reports to the user, from a process that has ended.
+    let forked = user.ikigai(&["run", "/fork --fresh --name helper hello"]);
+    assert_eq!(forked.code, Some(0), "{}", forked.err);
+    let listed = user.ikigai(&["inbox"]);
+    assert!(listed.out.starts_with("✓ helper "), "{}", listed.out);
+    assert!(listed.out.contains("  report: "), "{}", listed.out);
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ikigai_core::data::{self, UserData, UserOrigin};
 use ikigai_core::{AgentId, Micros, RowRef};
-use ikigai_engine::{AgentJob, Outcome, UserInput, UserRequest};
+use ikigai_engine::{AgentJob, InboxKind, Outcome, UserInput, UserRequest, read_inbox};
 use ikigai_store::{
     Batch, Effect, Log, MailEffect, MailId, MailOrigin, MailState, MailTopic, ReadLog,
 };
@@ -280,6 +280,13 @@ async fn mail_chains_end() {
     assert!(reason.starts_with("limit reached: 20 turns"), "{reason}");
     let errors = world.texts(root, "error").await;
     assert_eq!(errors, [reason.as_str()]);
+    let waiting = read_inbox(&world.engine).await.unwrap();
+    let waiting = waiting.iter().map(|entry| (entry.agent.id, entry.kind));
+    assert!(
+        waiting
+            .into_iter()
+            .any(|it| it == (root, InboxKind::Failed))
+    );
     let sent = world.texts(root, "assistant").await;
     assert_eq!(sent.iter().filter(|text| *text == "sent").count(), 20);
     let one = world.id_of("one").await;

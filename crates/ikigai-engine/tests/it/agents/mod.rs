@@ -9,6 +9,7 @@ mod merges;
 mod orders;
 mod others;
 mod permissions;
+mod reports;
 mod siblings;
 pub(crate) mod support;
 mod trees;

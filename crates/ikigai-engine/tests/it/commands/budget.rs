@@ -5,18 +5,12 @@
 use std::time::Duration;
 
 use ikigai_core::data::{self, Category, ErrorData};
-use ikigai_engine::{Outcome, UiEvent, Worker};
+use ikigai_engine::{Outcome, UiEvent};
 use ikigai_testkit::Step;
 use tokio::sync::Notify;
 
-use super::support::{line, printed, survives};
+use super::support::{child_of, line, printed, survives};
 use crate::support::{TestJob, World, active_agents, say};
-
-async fn child_of(world: &World, worker: &mut Worker, name: &str) -> Worker {
-    printed(worker, &format!("/fork --fresh --name {name}")).await;
-    let child = world.engine.find(name).await.unwrap();
-    world.engine.open(&child).await.unwrap()
-}
 
 /// While a request of one process runs, another process's request waits for what it may cost.
 #[tokio::test(start_paused = true)]

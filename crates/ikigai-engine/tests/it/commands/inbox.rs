@@ -1,10 +1,10 @@
 //! The inbox: what waits for the user, read from the rows of all agents.
 
 use ikigai_core::AgentId;
-use ikigai_engine::{InboxEntry, InboxKind, Outcome, read_inbox};
+use ikigai_engine::{InboxEntry, InboxKind, Outcome, mark_read, read_inbox};
 use ikigai_testkit::Step;
 
-use super::support::printed;
+use super::support::{child_of, line, printed};
 use crate::fakes::{FakeCall, calling};
 use crate::support::{TestJob, World, dies_after, front_end, interrupt_after, say, say_until};
 
@@ -44,6 +44,7 @@ async fn questions_wait_in_the_inbox_of_every_process() {
         say(&mut worker, "never mind").await.unwrap(),
         Outcome::Completed
     );
+    worker.mark_read().await.unwrap();
     assert!(entries(&world).await.is_empty());
 }
 
@@ -93,6 +94,7 @@ async fn failures_leave_the_inbox_when_the_path_goes_on() {
     assert_eq!(entries(&world).await.len(), 1);
     world.provider.will_say("yes");
     say(&mut root, "more").await.unwrap();
+    root.mark_read().await.unwrap();
     assert_eq!(printed(&mut root, "/inbox").await, EMPTY);
     world.provider.will([Step::Fail("gone with it".to_owned())]);
     say(&mut child, "three").await.unwrap();
@@ -127,11 +129,74 @@ async fn interrupted_turns_wait_in_the_inbox() {
     world.provider.will_say("done");
     let outcome = worker_resumes(&mut worker).await;
     assert_eq!(outcome, Outcome::Completed);
-    assert!(entries(&world).await.is_empty());
+    let report = (id, InboxKind::Report, "done".to_owned());
+    assert_eq!(entries(&world).await, [report]);
 }
 
 async fn worker_resumes(worker: &mut ikigai_engine::Worker) -> Outcome {
     let nothing = std::future::pending();
     let (outcome, _) = front_end(worker, TestJob::Resume, nothing).await;
     outcome.unwrap()
+}
+
+/// An answer waits until the user has read it, in every process and after a restart.
+#[tokio::test(start_paused = true)]
+async fn reports_wait_until_they_are_read() {
+    let world = World::new();
+    let mut root = world.root().await;
+    let id = root.agent().state.agent();
+    world.provider.will_say("first");
+    say(&mut root, "go").await.unwrap();
+    let report = |text: &str| (id, InboxKind::Report, text.to_owned());
+    assert_eq!(entries(&world).await, [report("first")]);
+    let beside = world.beside();
+    assert_eq!(entries(&beside).await, [report("first")]);
+
+    let read = read_inbox(&beside.engine).await.unwrap()[0].row;
+    mark_read(&beside.engine, read).await.unwrap();
+
+    assert!(entries(&world).await.is_empty());
+    // A command is no new report.
+    printed(&mut root, "/mark here").await;
+    drop(root);
+    let world = world.restarted();
+    assert!(entries(&world).await.is_empty());
+    let mut root = world.reopened().await;
+    assert!(entries(&world).await.is_empty());
+    world.provider.will_say("second");
+    say(&mut root, "go").await.unwrap();
+    assert_eq!(entries(&world).await, [report("second")]);
+    let listed = printed(&mut root, "/inbox").await;
+    assert!(listed.starts_with("✓ parser "), "{listed}");
+    // A rewind takes the report away with its turn, and an older one stays read.
+    printed(&mut root, "/undo").await;
+    assert!(entries(&world).await.is_empty());
+}
+
+/// The user removes entries; a later failure is listed again.
+#[tokio::test(start_paused = true)]
+async fn the_user_clears_the_inbox() {
+    let world = World::new();
+    let mut root = world.root().await;
+    let mut child = child_of(&world, &mut root, "child").await;
+    world.provider.will([Step::Fail("no luck".to_owned())]);
+    say(&mut root, "try").await.unwrap();
+    world.provider.will_say("done");
+    say(&mut child, "go").await.unwrap();
+    root.mark_read().await.unwrap();
+    assert_eq!(entries(&world).await.len(), 2, "reading settles no failure");
+
+    let cleared = printed(&mut root, "/inbox clear").await;
+
+    assert_eq!(cleared, "Removed 2 entries");
+    assert!(entries(&world).await.is_empty());
+    assert!(entries(&world.beside()).await.is_empty());
+    world.provider.will([Step::Fail("again".to_owned())]);
+    say(&mut root, "try").await.unwrap();
+    let again = entries(&world).await;
+    assert_eq!(again.len(), 1);
+    assert_eq!(again[0].2, "again");
+    let refused = line(&mut root, "/inbox all").await;
+    assert!(refused.warned);
+    assert_eq!(refused.output, "⚠ usage: /inbox [clear], not `all`");
 }

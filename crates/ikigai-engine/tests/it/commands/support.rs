@@ -124,3 +124,10 @@ pub(super) async fn texts(world: &World, worker: &Worker) -> Vec<String> {
     });
     texts.collect()
 }
+
+/// Forks a fresh child without a prompt, and opens it.
+pub(super) async fn child_of(world: &World, worker: &mut Worker, name: &str) -> Worker {
+    printed(worker, &format!("/fork --fresh --name {name}")).await;
+    let child = world.engine.find(name).await.unwrap();
+    world.engine.open(&child).await.unwrap()
+}

@@ -252,6 +252,20 @@ fn the_mouse_tells_where_it_did_what() {
 }
 
 #[test]
+fn the_answer_about_the_status_of_programs_is_found() {
+    let supported = [TerminalEvent::StatusSupported];
+    assert_eq!(read(b"\x1b]7501;1\x1b\\"), supported);
+    assert_eq!(read(b"\x1b]7501;supported=1\x07"), supported);
+    for other in [
+        &b"\x1b]7500;1\x1b\\"[..],
+        b"\x1b]11;rgb:0/0/0\x07",
+        b"\x1b]750\x07",
+    ] {
+        assert_eq!(read(other), []);
+    }
+}
+
+#[test]
 fn the_focus_comes_and_goes() {
     assert_eq!(
         read(b"\x1b[I\x1b[O"),

@@ -57,6 +57,7 @@ fn defaults_are_what_holds_if_nothing_is_said() {
     assert_eq!(listed.resume(), silent.resume());
     assert_eq!(listed.on_hangup(), silent.on_hangup());
     assert_eq!(listed.notify(), silent.notify());
+    assert_eq!(listed.program_status(), silent.program_status());
     assert_eq!(
         listed.context_limits().unwrap(),
         silent.context_limits().unwrap()
