@@ -327,13 +327,19 @@ impl Board {
 
 /// Renders a process of the agent above: `process 1  COMMAND · last line`.
 pub(super) fn process_line(process: &ListedProcess, indent: usize, columns: u16) -> TextLine {
-    let mut spans = vec![
-        TextSpan::new(
-            format!("   {}process {}  ", " ".repeat(indent), process.number),
-            Tone::Busy,
-        ),
-        TextSpan::new(one_line(&clean(&process.command)).into_owned(), Tone::Text),
-    ];
+    let command = one_line(&clean(&process.command)).into_owned();
+    let command = TextLine::of(command, Tone::Text);
+    // A long command leaves room for the last line.
+    let most = if process.last_line.is_empty() {
+        columns
+    } else {
+        columns / 2
+    };
+    let mut spans = vec![TextSpan::new(
+        format!("   {}process {}  ", " ".repeat(indent), process.number),
+        Tone::Busy,
+    )];
+    spans.extend(cut(&command, most, "…").spans);
     if !process.last_line.is_empty() {
         let last = format!(" · {}", one_line(&clean(&process.last_line)));
         spans.push(TextSpan::new(last, Tone::Faint));

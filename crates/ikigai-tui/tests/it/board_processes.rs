@@ -51,7 +51,8 @@ async fn all_output_includes_background_processes() {
     let mut stage = Stage::new((80, 24)).await;
     stage.talk("hello", "Hi.").await;
     let own = stage.current();
-    let listed = vec![process(own, 1, "python3 server.py", "GET /")];
+    let long = format!("python3 server.py {}", "x".repeat(200));
+    let listed = vec![process(own, 1, &long, "GET /")];
     stage.driver.app.set_processes(listed.clone());
     let folded = stage.text();
 
@@ -61,7 +62,7 @@ async fn all_output_includes_background_processes() {
 
     assert!(!folded.contains("process 1"), "{folded}");
     assert!(
-        all.contains("process 1  python3 server.py · GET /"),
+        all.contains("process 1  python3 server.py xxx") && all.contains("x… · GET /"),
         "{all}"
     );
 }
