@@ -28,6 +28,8 @@ pub struct ForkOrder {
     pub call: Option<RowRef>,
     /// First message to the child.
     pub prompt: Option<ForkPrompt>,
+    /// System prompt of a fresh child, if not its parent's.
+    pub system: Option<String>,
 }
 
 /// First message to a child.
@@ -107,7 +109,8 @@ pub fn fork_events(parent: &AgentState, parent_name: &str, order: ForkOrder) -> 
         text: format!("Forked from {} ({parent_name})", parent.agent()),
         data: Box::new(first),
     };
-    let system = parent.system().filter(|_| fresh).map(|text| Event::System {
+    let system = order.system.as_deref().or_else(|| parent.system());
+    let system = system.filter(|_| fresh).map(|text| Event::System {
         text: text.to_owned(),
         data: SystemData {
             origin: Some(SystemOrigin::Fork),

@@ -4,6 +4,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::ids::AgentId;
 use crate::json::{data_type, words};
 
 data_type! {
@@ -52,6 +53,21 @@ data_type! {
         since: i64,
         /// True if it covers this agent without its descendants.
         own: bool,
+    }
+}
+data_type! {
+    /// Git worktree in which an agent works.
+    WorktreeSetting {
+        /// The agent for which it was made; its descendants share it.
+        agent: AgentId,
+        /// Its directory.
+        path: String,
+        /// Git directory of its repository.
+        repository: String,
+        /// Top directory of the checkout that gets its changes.
+        checkout: String,
+        /// Commit from which it was made.
+        base: String,
     }
 }
 words! {
@@ -120,6 +136,8 @@ data_type! {
         budget_tokens: u64,
         /// Spending cap of the agent, with its descendants unless it says otherwise.
         spend: Spend,
+        /// Git worktree in which it works.
+        worktree: WorktreeSetting,
     }
 }
 
@@ -135,6 +153,7 @@ impl Settings {
         merge_one(set, "rules", &mut self.rules);
         merge_one(set, "budget_tokens", &mut self.budget_tokens);
         merge_one(set, "spend", &mut self.spend);
+        merge_one(set, "worktree", &mut self.worktree);
     }
 
     /// Returns these settings as the `set` of a `command` row.

@@ -26,6 +26,15 @@ pub(crate) enum ForkMemory {
     Fresh,
 }
 
+/// Kind of a child.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ForkKind {
+    #[default]
+    Work,
+    Explore,
+}
+
 /// Arguments of `fork`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -41,6 +50,16 @@ pub(crate) struct ForkArguments {
     /// Model of the child, as `provider:name/level`. Default: yours.
     #[serde(default)]
     pub(crate) model: Option<String>,
+    /// `explore` for a child that only searches and reads: a short prompt, and a cheaper model if the
+    /// user set one. Default: `work`.
+    #[serde(default)]
+    pub(crate) kind: ForkKind,
+    /// Names of its tools. Default: all of yours.
+    #[serde(default)]
+    pub(crate) tools: Option<Vec<String>>,
+    /// True for a separate git worktree instead of your directory. The user merges its changes.
+    #[serde(default)]
+    pub(crate) worktree: bool,
 }
 
 /// Arguments of `kill`.
@@ -120,7 +139,18 @@ impl ToolArguments for ForkArguments {
         ("task", "prompt"),
         ("message", "prompt"),
         ("instructions", "prompt"),
+        ("subagent_type", "kind"),
+        ("agent_type", "kind"),
     ];
+
+    /// Kinds of other programs, such as `general-purpose`, mean a child that works.
+    fn convert(fields: &mut Map<String, Value>) -> Result<(), String> {
+        let kind = fields.get("kind").and_then(Value::as_str);
+        if kind.is_some_and(|kind| !kind.eq_ignore_ascii_case("explore")) {
+            fields.remove("kind");
+        }
+        Ok(())
+    }
 }
 
 impl ToolArguments for KillArguments {

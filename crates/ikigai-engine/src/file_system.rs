@@ -18,6 +18,17 @@ pub(crate) async fn metadata(path: &Path) -> io::Result<Metadata> {
     spawn_blocking(move || fs::metadata(path)).await?
 }
 
+/// Returns the names of the entries of a directory; none if it cannot be read.
+pub(crate) async fn names_in(directory: &Path) -> Vec<String> {
+    let directory = directory.to_owned();
+    let names = spawn_blocking(move || {
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.collect()
+    });
+    names.await.unwrap_or_default()
+}
+
 /// Creates a file that only its owner can read.
 pub(crate) async fn create_private(path: &Path) -> io::Result<File> {
     let path = path.to_owned();

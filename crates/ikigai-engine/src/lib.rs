@@ -47,6 +47,7 @@ mod tools;
 mod turn;
 mod turn_figures;
 mod window;
+mod worktrees;
 
 pub use agent_names::NameCache;
 pub use budget::{Cap, UsedCap};
@@ -55,7 +56,7 @@ pub use cost::{Cost, CostBy, Share};
 pub use engine::{Engine, EngineReader};
 pub use environment::{CrashPoint, Environment, Platform, System};
 pub use error::EngineError;
-pub use family::{Branch, ForkRequest, Forked, MergeOf};
+pub use family::{Branch, ChildSeat, ForkRequest, Forked, MergeOf};
 pub use figures::since;
 pub use follow::{Follow, Followed};
 pub use frontend::{
@@ -75,6 +76,7 @@ pub use sessions::SessionEntry;
 pub use tools::{Blank, Probe, Safety, Tools, tool_facts};
 pub use turn::Worker;
 pub use turn_figures::TurnFigures;
+pub use worktrees::{WorktreeMerge, WorktreePlan};
 
 // Types that front ends read, from one place.
 pub use ikigai_providers::{Offer, TypedKey, looks_like_key};

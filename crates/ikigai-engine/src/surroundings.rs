@@ -4,15 +4,14 @@
 //! are stored in the message's row as they are sent.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ikigai_core::data::ForkData;
 use ikigai_core::environment_block::{ENVIRONMENT, NOTE, frame};
 use ikigai_core::fork::ForkPrompt;
-use ikigai_core::settings::Approve;
-use ikigai_core::{Event, Settings};
+use ikigai_core::settings::{Approve, WorktreeSetting};
+use ikigai_core::{AgentState, Event, Settings};
 use ikigai_tools::permission::Sandbox;
 use ikigai_tools::process::git_status;
 use ikigai_tools::{AllowedHost, Confinement, Place};
@@ -20,6 +19,7 @@ use ikigai_tools::{AllowedHost, Confinement, Place};
 use crate::EngineReader;
 use crate::file_system::checkout;
 use crate::tools::Freedom;
+use crate::worktrees::{own_worktree, short_commit};
 
 /// Time limit of the repository's status.
 const STATUS_TIME: Duration = Duration::from_millis(200);
@@ -205,19 +205,50 @@ fn mode_meaning(mode: Approve, answers: bool) -> String {
     format!("{} ({meaning}{absent})", mode.word())
 }
 
-/// Describes an agent to its model.
-fn identity(name: &str, fork: Option<(&str, bool)>) -> String {
-    match fork {
-        None => format!("`{name}`"),
-        Some((parent, true)) => format!(
-            "`{name}`, a child of agent `{parent}`. Your last answer is your report to it. You \
-             cannot ask the user; to ask, `send` to `parent` with `question: true`, then `wait` for \
-             the answer. You share the working directory with `{parent}`"
-        ),
-        Some((parent, false)) => format!(
-            "`{name}`, forked from agent `{parent}` by the user, who reads your answers. You share \
-             the working directory with `{parent}`"
-        ),
+/// Agent as its model sees it.
+pub(crate) struct SeatIdentity<'a> {
+    pub(crate) name: &'a str,
+    /// Name of its parent; true if the parent's model forked it.
+    pub(crate) parent: Option<(&'a str, bool)>,
+    /// Separate worktree.
+    pub(crate) worktree: Option<&'a WorktreeSetting>,
+}
+
+impl fmt::Display for SeatIdentity<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "`{}`", self.name)?;
+        let Some((parent, is_by_model)) = self.parent else {
+            return Ok(());
+        };
+        if is_by_model {
+            write!(
+                formatter,
+                ", a child of agent `{parent}`. Your last answer is your report to it. You cannot \
+                 ask the user; to ask, `send` to `parent` with `question: true`, then `wait` for the \
+                 answer."
+            )?;
+        } else {
+            write!(
+                formatter,
+                ", forked from agent `{parent}` by the user, who reads your answers."
+            )?;
+        }
+        match self.worktree {
+            None => write!(
+                formatter,
+                " You share the working directory with `{parent}`"
+            ),
+            Some(setting) => {
+                let commit = short_commit(setting.base.as_deref().unwrap_or_default());
+                let checkout = setting.checkout.as_deref().unwrap_or_default();
+                write!(
+                    formatter,
+                    " You work in a git worktree of your own, made from commit {commit} of {checkout}: \
+                     where your prompt names a path there, use the same path below your worktree. All \
+                     changes in it, committed or not, are merged into the tree of `{parent}` by the user"
+                )
+            }
+        }
     }
 }
 
@@ -229,12 +260,29 @@ impl SeatFacts {
     }
 
     /// Adds the name of an agent, and of its parent if its first row is a fork.
-    pub(crate) fn with_agent(mut self, name: &str, fork: Option<&ForkData>) -> Self {
-        let parent = fork.map(|fork| {
+    pub(crate) fn with_agent(self, agent: &AgentState) -> Self {
+        let parent = agent.fork().map(|fork| {
             let parent = fork.parent_name.as_deref().unwrap_or("parent");
             (parent, fork.call.is_some())
         });
-        self.set(AGENT, &identity(name, parent));
+        let settings = agent.settings();
+        self.with_identity(&SeatIdentity {
+            name: settings.name.as_deref().unwrap_or_default(),
+            parent,
+            worktree: own_worktree(agent.agent(), settings),
+        })
+    }
+
+    /// Adds the name of an agent.
+    pub(crate) fn with_identity(mut self, identity: &SeatIdentity<'_>) -> Self {
+        self.set(AGENT, &identity.to_string());
+        self
+    }
+
+    /// Replaces the facts about the repository by those of a worktree that is not created yet.
+    pub(crate) fn in_worktree(mut self, setting: &WorktreeSetting) -> Self {
+        self.set("repository", setting.path.as_deref().unwrap_or_default());
+        "clean".clone_into(&mut self.status);
         self
     }
 
@@ -252,12 +300,6 @@ impl SeatFacts {
         if was_known && !self.by_label.contains_key(PROCESSES) {
             self.set(PROCESSES, NONE);
         }
-        self
-    }
-
-    /// Adds the name of a child that is about to be forked.
-    pub(crate) fn with_child(mut self, name: &str, parent: &str, by_model: bool) -> Self {
-        self.set(AGENT, &identity(name, Some((parent, by_model))));
         self
     }
 

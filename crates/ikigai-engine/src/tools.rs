@@ -11,6 +11,7 @@ use ikigai_store::BoxFuture;
 use ikigai_tools::permission::Sandbox;
 use ikigai_tools::process::ChildEnvironment;
 use ikigai_tools::tool_names::current_name;
+use ikigai_tools::worktree::WorktreeReach;
 use ikigai_tools::{AllowedHost, BadArguments, Place, Prepared, Tool, builtin};
 
 use crate::agent_tools::AgentTool;
@@ -47,6 +48,8 @@ pub struct Safety {
     pub writable: Vec<PathBuf>,
     /// Caches of package managers that they may write.
     pub caches: Vec<PathBuf>,
+    /// Directory of the git worktrees of children; without it there are none.
+    pub worktrees: Option<PathBuf>,
     /// Ports on loopback that confined processes may connect to, besides their own.
     pub loopback_ports: Arc<[u16]>,
     /// Rules of the configuration that allow without asking.
@@ -74,6 +77,7 @@ impl Default for Safety {
             hosts: Arc::default(),
             writable: Vec::new(),
             caches: Vec::new(),
+            worktrees: None,
             loopback_ports: Arc::default(),
             allow: Vec::new(),
             refuse: Vec::new(),
@@ -88,6 +92,8 @@ pub(crate) struct Toolset {
     pub(crate) tools: Vec<(ToolSpec, Arc<dyn Tool>)>,
     pub(crate) agent_tools: Vec<ToolSpec>,
     pub(crate) place: Place,
+    /// Directories that commands in a worktree may write besides.
+    pub(crate) worktree: Option<WorktreeReach>,
     /// Sandbox of an agent in `read` mode; none in other modes.
     pub(crate) reading: Option<Sandbox>,
 }

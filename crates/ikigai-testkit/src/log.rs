@@ -185,6 +185,7 @@ impl TestLog {
             set: Map::new(),
             call: None,
             prompt: None,
+            system: None,
         }
     }
 

@@ -229,6 +229,7 @@ pub fn fork_batch(
         set: Map::new(),
         call: None,
         prompt: Some("Look into the failing test and tell me what you find.".into()),
+        system: None,
     };
     let events = fork_events(parent, "bench", order);
     let agent = NewAgent {

@@ -27,6 +27,7 @@ mod temporary_directory;
 pub mod tool_names;
 pub mod toolbox;
 mod web;
+pub mod worktree;
 
 use std::ffi::OsString;
 use std::future::Future;

@@ -131,6 +131,7 @@ impl ProgramContext {
             .with_tools(tools.clone(), safety)
             .with_limits(config.work().limits.limits())
             .with_crowd(config.work().agents.crowd())
+            .with_explore_model(config.work().agents.explore_model.clone())
             .with_keepers(keepers(&config.work()))
             .with_resume(config.resume());
         Ok(Self {

@@ -94,6 +94,7 @@ pub(crate) fn safety(store: &StoreLocation, registry: &Arc<Registry>, work: &Wor
         hosts: work.sandbox.hosts().into(),
         writable: work.sandbox.writable(home().as_deref()),
         caches: caches(work),
+        worktrees: worktrees(),
         loopback_ports: work.sandbox.loopback_ports().into(),
         allow: work.permissions.allow(),
         refuse: work.permissions.refuse(),
@@ -109,6 +110,14 @@ fn caches(work: &Work) -> Vec<PathBuf> {
     } else {
         Vec::new()
     }
+}
+
+/// Returns the directory for git worktrees of children. It is not one of the hidden ones.
+fn worktrees() -> Option<PathBuf> {
+    let named = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let named = named.filter(|path| path.is_absolute());
+    let cache = named.or_else(|| Some(home()?.join(".cache")))?;
+    Some(cache.join("ikigai-worktrees"))
 }
 
 fn home() -> Option<PathBuf> {

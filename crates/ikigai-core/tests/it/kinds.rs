@@ -219,6 +219,7 @@ fn fork_prompt_row_owned_by_child() {
         parent,
         ikigai_core::fork::ForkOrder {
             prompt: Some("do this".into()),
+            system: None,
             ..order
         },
     );

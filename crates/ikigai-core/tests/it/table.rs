@@ -7,7 +7,7 @@ use ikigai_core::data::{
     SystemData, SystemOrigin, Tagged, ToolCallData, ToolResultData, TouchedFile, UsageData,
     UserData, UserOrigin, Verdict, Via,
 };
-use ikigai_core::settings::{Approve, ModelChoice, Pin, Rule, Spend};
+use ikigai_core::settings::{Approve, ModelChoice, Pin, Rule, Spend, WorktreeSetting};
 use ikigai_core::words::Severity;
 use ikigai_core::{AgentId, Event, RowRef, Seq, Settings};
 use serde_json::{Value, json};
@@ -92,6 +92,13 @@ fn settings() -> Settings {
             since: Some(8),
             own: Some(true),
         }),
+        worktree: Some(WorktreeSetting {
+            agent: Some(id(B)),
+            path: some("/c/child-x"),
+            repository: some("/w/.git"),
+            checkout: some("/w"),
+            base: some("00ff"),
+        }),
     }
 }
 
@@ -107,6 +114,10 @@ fn settings_json() -> Value {
         "budget_tokens": 100_000,
         "spend": {
             "usd": 2.5, "tokens": 9, "agents": 20, "seconds": 7200, "since": 8, "own": true
+        },
+        "worktree": {
+            "agent": B, "path": "/c/child-x", "repository": "/w/.git", "checkout": "/w",
+            "base": "00ff"
         }
     })
 }

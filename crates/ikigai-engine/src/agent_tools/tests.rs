@@ -9,8 +9,15 @@ fn calls_of_other_programs_are_not_refused_for_their_shape() {
             "claude-code Task",
             AgentTool::Fork,
             json!({"description": "Find it", "prompt": "look", "subagent_type": "Explore"}),
+            r#"kind="explore" prompt="look""#,
+            None,
+        ),
+        (
+            "claude-code Task",
+            AgentTool::Fork,
+            json!({"description": "Find it", "prompt": "look", "subagent_type": "general-purpose"}),
             r#"prompt="look""#,
-            Some("ignored unknown field `subagent_type`"),
+            None,
         ),
         (
             "codex spawn_agent",

@@ -5,21 +5,23 @@ use std::time::Duration;
 
 use ikigai_core::data::{CommandData, KilledBy, SummaryData};
 use ikigai_core::project::estimate_tokens;
+use ikigai_core::settings::WorktreeSetting;
+use ikigai_core::words::Severity;
 use ikigai_core::{AgentId, Event, RowRef};
-use ikigai_store::{AgentRecord, BoxFuture};
+use ikigai_store::{Agent, AgentRecord, BoxFuture};
 use tokio::time::{Instant, sleep_until};
 
 use super::compact::NOTHING;
 use super::fork::{fork_line, no_room};
 use super::reply::Then;
 use super::{Reply, Trouble};
-use crate::family::{ForkRequest, Wait};
+use crate::family::{ForkRequest, Wait, apply_changes};
 use crate::figures::tokens;
 use crate::frontend::{FrontEnd, MergePreview, Next, UiEvent};
 use crate::inbox::read_mark;
 use crate::ledger::CommitPlan;
 use crate::turn::{Written, check_resumable, resume_other, wake_other};
-use crate::{AgentJob, EngineError, Worker};
+use crate::{AgentJob, EngineError, Worker, worktrees};
 
 /// Action of a command on agents or summaries.
 pub(crate) enum CommandAction {
@@ -27,6 +29,10 @@ pub(crate) enum CommandAction {
     Fork(Vec<ForkRequest>, bool),
     /// Kills an agent and its descendants.
     Kill(AgentRecord),
+    /// Merges children, until one has a conflict.
+    Merge(Vec<MergePreview>),
+    /// Removes worktrees of agents.
+    RemoveWorktrees(Vec<(AgentRecord, WorktreeSetting)>),
     /// Resumes the stopped turns of other agents; `true` also resumes this one's.
     Resume(Vec<AgentRecord>, bool),
     /// Starts a turn of an agent that has new mail.
@@ -52,6 +58,8 @@ impl CommandAction {
         match self {
             Self::Fork(requests, go) => Box::pin(fork(worker, requests, go, front)),
             Self::Kill(target) => Box::pin(kill(worker, target, front)),
+            Self::Merge(previews) => Box::pin(merge(worker, previews)),
+            Self::RemoveWorktrees(left) => Box::pin(remove_worktrees(worker, left)),
             Self::Resume(others, own) => Box::pin(resume(worker, others, own)),
             Self::Wake(to) => Box::pin(async move {
                 wake_other(worker, &to).await?;
@@ -85,6 +93,13 @@ async fn fork(
         output.push_str(&fork_line(&forked.name, &request));
         if request.prompt.is_some() {
             worker.family().start_child(forked.id).await?;
+        } else if request.worktree.is_some() {
+            // The user may work in it before its first turn, which would create it.
+            let child = Agent::restore(worker.engine().reader(), forked.id).await?;
+            let settings = child.state.settings();
+            if let Err(reason) = worktrees::ensure(worker.engine().safety(), settings).await {
+                let _ = writeln!(output, "{reason}");
+            }
         }
         last = Some((forked.id, request.prompt.is_none()));
     }
@@ -125,6 +140,51 @@ async fn kill(
             Trouble::refused(error.to_string())
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Applies the changes of children in their order. What was applied is stored, whatever follows.
+async fn merge(worker: &mut Worker, previews: Vec<MergePreview>) -> Result<Reply, Trouble> {
+    let mut lines = Vec::new();
+    let mut events = Vec::new();
+    let mut effects = Vec::new();
+    let mut severity = None;
+    for preview in previews {
+        if let Err(reason) = apply_changes(worker.engine(), &preview).await {
+            if events.is_empty() {
+                return Trouble::refused(reason);
+            }
+            severity = Some(Severity::Warning);
+            lines.push(reason);
+            break;
+        }
+        events.push(preview.event(&preview.text));
+        effects.push(read_mark(worker.engine(), preview.newest()));
+        lines.push(preview.line());
+    }
+    Ok(Reply {
+        severity,
+        events,
+        effects,
+        ..Reply::says(lines.join("\n"))
+    })
+}
+
+/// Removes worktrees whose agents are hidden. What fails is tried again by the next `/reap`.
+async fn remove_worktrees(
+    worker: &mut Worker,
+    left: Vec<(AgentRecord, WorktreeSetting)>,
+) -> Result<Reply, Trouble> {
+    let mut failures = Vec::new();
+    for (agent, setting) in left {
+        let removed = worktrees::remove(worker.engine().safety(), &setting).await;
+        if let Err(reason) = removed {
+            failures.push(format!("the worktree of {} is left: {reason}", agent.name));
+        }
+    }
+    match failures.as_slice() {
+        [] => Ok(Reply::default()),
+        failures => Trouble::refused(failures.join("\n")),
     }
 }
 
@@ -170,8 +230,9 @@ async fn watch_agents(
     let mut changes = engine.hub().changes(engine.shared_reader());
     loop {
         changes.mark_unchanged();
-        let watched = worker.family().watch_wait(&wait).await?;
-        if !watched.some_work || Instant::now() >= until {
+        let is_over = Instant::now() >= until;
+        let watched = worker.family().watch_wait(&wait, is_over).await?;
+        if !watched.some_work || is_over {
             return Ok(Reply::says(watched.report));
         }
         tokio::select! {
@@ -256,6 +317,8 @@ pub(crate) async fn store_merge(
         let reason = format!("{name} is not a child of this agent");
         return Err(EngineError::Refused(reason));
     }
+    let applied = apply_changes(worker.engine(), preview).await;
+    applied.map_err(EngineError::Refused)?;
     let data = CommandData {
         command: Some("merge".to_owned()),
         echo: Some(format!("/merge {name}")),

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use ikigai_store::{AgentEffect, AgentRecord, Effect, MailEffect, MailOrigin, MailTopic, Status};
+use ikigai_store::{AgentRecord, Effect, MailEffect, MailOrigin, MailTopic, Status};
 
 use super::actions::CommandAction;
 use super::reply::Then;
@@ -88,17 +88,6 @@ pub(super) const KILL: SlashCommand = SlashCommand {
         ..Command::new("kill", Group::Agents)
     },
     handler: |ctx, typed| Box::pin(kill(ctx, typed)),
-};
-
-pub(super) const REAP: SlashCommand = SlashCommand {
-    command: Command {
-        arguments: "[AGENT]",
-        help: "hide ended agents (history is kept)",
-        takes: Takes::Words,
-        completes: &[Completes::Agents],
-        ..Command::new("reap", Group::Agents)
-    },
-    handler: |ctx, typed| Box::pin(reap(ctx, typed)),
 };
 
 pub(super) const MAIL: SlashCommand = SlashCommand {
@@ -225,57 +214,6 @@ async fn kill(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trou
         },
     };
     Ok(Reply::of(CommandAction::Kill(target)))
-}
-
-async fn reap(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
-    let dead = if let Some(name) = typed.one("reap")? {
-        vec![find_agent(ctx.engine(), name).await?]
-    } else {
-        let mut agents = ctx.engine().agents().await?;
-        agents.retain(|agent| agent.status == Status::Dead);
-        agents
-    };
-    if let Some(alive) = dead.iter().find(|agent| agent.status != Status::Dead) {
-        return Trouble::refused(format!("{} is {}, not ended", alive.name, alive.status));
-    }
-    if dead.is_empty() {
-        return Trouble::refused("no ended agents");
-    }
-    let mut reply = Reply::says(report_reaped(ctx, &dead).await?);
-    reply.effects = dead
-        .iter()
-        .map(|agent| {
-            Effect::Agent(AgentEffect::SetStatus {
-                agent: agent.id,
-                status: Status::Reaped,
-            })
-        })
-        .collect();
-    Ok(reply)
-}
-
-/// Reports reaped agents, by the directories of their sessions.
-async fn report_reaped(
-    ctx: &CommandContext<'_>,
-    dead: &[AgentRecord],
-) -> Result<String, EngineError> {
-    let sessions = ctx.engine().sessions().await?;
-    let mut lines = Vec::new();
-    for session in &sessions {
-        let members = dead.iter().filter(|agent| agent.session == session.id);
-        let names: Vec<_> = members.map(|agent| agent.name.as_str()).collect();
-        if !names.is_empty() {
-            lines.push(format!(
-                "Hidden: {} in {}",
-                names.join(", "),
-                session.directory
-            ));
-        }
-    }
-    let is_known = |agent: &&AgentRecord| sessions.iter().any(|one| one.id == agent.session);
-    let others = dead.iter().filter(|agent| !is_known(agent));
-    lines.extend(others.map(|agent| format!("Hidden: {}", agent.name)));
-    Ok(lines.join("\n"))
 }
 
 async fn mail(ctx: &mut CommandContext<'_>) -> Result<Reply, Trouble> {

@@ -10,16 +10,16 @@ use super::agents::shorten;
 use super::rows::row_of;
 use super::time::find_mark;
 use super::{Command, CommandOption, Group, Reply, SlashCommand, Takes, Trouble, Typed};
-use crate::family::ForkRequest;
+use crate::family::{ChildSeat, ForkRequest};
 use crate::input::UserInput;
 use crate::ledger::{Ledger, Starter};
 use crate::message_size::check_message_for;
 use crate::turn::CommandContext;
-use crate::{Engine, EngineError, EngineReader};
+use crate::{Engine, EngineError, EngineReader, worktrees};
 
 pub(super) const FORK: SlashCommand = SlashCommand {
     command: Command {
-        arguments: "[--fresh] [--model M[/L]] [--name N] [--at #id|label] [--go] [prompt …]",
+        arguments: "[--fresh] [--model M[/L]] [--name N] [--at #id|label] [--worktree] [--go] [prompt …]",
         help: "make a child agent; with a prompt it works in parallel, one child per quoted prompt",
         examples: &[
             ("/fork count the tests", "a second agent in parallel"),
@@ -32,11 +32,16 @@ pub(super) const FORK: SlashCommand = SlashCommand {
                 "start with an empty context",
             ),
             ("/fork \"fix the lexer\" \"fix the parser\"", "two children"),
+            (
+                "/fork --worktree fix the lexer",
+                "in a separate git worktree",
+            ),
         ],
         takes: Takes::Texts,
         options: &[
             CommandOption::Flag("--fresh"),
             CommandOption::Flag("--go"),
+            CommandOption::Flag("--worktree"),
             CommandOption::Value("--model"),
             CommandOption::Value("--name"),
             CommandOption::Value("--at"),
@@ -51,6 +56,7 @@ pub(super) const FORK: SlashCommand = SlashCommand {
 struct ForkLine {
     fresh: bool,
     go: bool,
+    worktree: bool,
     model: Option<String>,
     name: Option<String>,
     at: Option<String>,
@@ -63,6 +69,7 @@ impl From<&Typed> for ForkLine {
         Self {
             fresh: typed.flag("--fresh"),
             go: typed.flag("--go"),
+            worktree: typed.flag("--worktree"),
             model: value("--model"),
             name: value("--name"),
             at: value("--at"),
@@ -170,6 +177,11 @@ async fn requests(
     for prompt in &line.prompts {
         check_message_for(engine, &settings, prompt)?;
     }
+    let worktree = if line.worktree {
+        Some(worktrees::plan(engine.safety(), agent.state.settings()).await?)
+    } else {
+        None
+    };
     let request = |prompt| ForkRequest {
         name: line.name.clone(),
         context: if line.fresh {
@@ -180,6 +192,8 @@ async fn requests(
         at,
         model: model.clone(),
         call: None,
+        worktree: worktree.clone(),
+        seat: ChildSeat::default(),
         prompt,
     };
     Ok(prompts.into_iter().map(request).collect())

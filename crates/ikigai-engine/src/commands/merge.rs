@@ -3,18 +3,18 @@
 use ikigai_core::AgentId;
 use ikigai_store::{AgentRecord, Status};
 
+use super::actions::CommandAction;
 use super::agents::find_agent;
 use super::{Command, CommandOption, Completes, Group, Reply, SlashCommand, Takes, Trouble, Typed};
 use crate::family::MergeOf;
 use crate::frontend::MergePreview;
-use crate::inbox::read_mark;
 use crate::turn::CommandContext;
 use crate::{Engine, EngineError, EngineReader};
 
 pub(super) const MERGE: SlashCommand = SlashCommand {
     command: Command {
         arguments: "[AGENT …] [--summary] [--done]",
-        help: "add the last answer of child agents to this conversation",
+        help: "add the last answer of child agents to this conversation, and apply the changes in their worktrees",
         examples: &[
             ("/merge fix-lexer", "/undo takes it back"),
             ("/merge fix-lexer --summary", "everything it said"),
@@ -34,15 +34,7 @@ pub(super) const MERGE: SlashCommand = SlashCommand {
 
 async fn merge(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let previews = previews(ctx.engine(), ctx.id(), typed).await?;
-    let lines: Vec<_> = previews.iter().map(MergePreview::line).collect();
-    Ok(Reply {
-        events: previews.iter().map(|one| one.event(&one.text)).collect(),
-        effects: previews
-            .iter()
-            .map(|one| read_mark(ctx.engine(), one.newest()))
-            .collect(),
-        ..Reply::says(lines.join("\n"))
-    })
+    Ok(Reply::of(CommandAction::Merge(previews)))
 }
 
 /// Returns the previews of the merges that a line requests.

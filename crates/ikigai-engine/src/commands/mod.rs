@@ -24,6 +24,7 @@ mod name_suggestion;
 mod options;
 mod place;
 mod processes;
+mod reap;
 mod reply;
 mod rows;
 mod sandbox;
@@ -76,7 +77,7 @@ static COMMANDS: &[&SlashCommand] = &[
     &agents::SEND,
     &agents::WAIT_FOR,
     &agents::KILL,
-    &agents::REAP,
+    &reap::REAP,
     &agents::MAIL,
     &place::NAME,
     &place::CD,

@@ -36,6 +36,8 @@ pub struct Engine {
     context_limits: ContextLimits,
     limits: Limits,
     crowd: AgentLimits,
+    /// Model of children that explore; none for that of their parent.
+    explore_model: Option<String>,
     /// Handling at start of turns that stopped in the middle.
     resume: Resume,
 }
@@ -101,6 +103,7 @@ impl Engine {
             },
             limits: Limits::default(),
             crowd: AgentLimits::default(),
+            explore_model: None,
             resume: Resume::default(),
         }
     }
@@ -163,6 +166,13 @@ impl Engine {
         self
     }
 
+    /// Sets the model of children that explore.
+    #[must_use]
+    pub fn with_explore_model(mut self, model: Option<String>) -> Self {
+        self.explore_model = model;
+        self
+    }
+
     /// Sets the observer of agents without a front end, and whether it answers their questions.
     pub fn observe(&self, observer: Observer, answers: bool) {
         self.hub.set_front(observer, answers);
@@ -207,6 +217,10 @@ impl Engine {
 
     pub(crate) fn limits(&self) -> Limits {
         self.limits
+    }
+
+    pub(crate) fn explore_model(&self) -> Option<&str> {
+        self.explore_model.as_deref()
     }
 
     pub(crate) fn crowd(&self) -> AgentLimits {

@@ -11,6 +11,20 @@ use ikigai_tools::{Confinement, Place, Prepared, sandbox};
 use crate::EngineReader;
 use crate::agent_tools::AgentTool;
 use crate::tools::{Freedom, Toolset};
+use crate::worktrees::reach;
+
+impl Toolset {
+    /// Returns the restrictions of a call's processes.
+    pub(crate) fn confinement(&self, engine: &EngineReader, freedom: Freedom) -> Confinement {
+        let usual = engine.confinement(&self.place, freedom);
+        match (freedom, &self.worktree) {
+            (Freedom::Working, Some(reach)) => usual
+                .with_writable(std::slice::from_ref(&reach.files))
+                .with_caches(&reach.git),
+            (Freedom::Working | Freedom::Reading | Freedom::Unconfined, _) => usual,
+        }
+    }
+}
 
 impl EngineReader {
     /// Returns the tools under these settings.
@@ -35,6 +49,7 @@ impl EngineReader {
             agent_tools: AgentTool::specs()
                 .filter(|spec| is_chosen(&spec.name))
                 .collect(),
+            worktree: reach(&self.safety, settings).await,
             place: Place {
                 workdir,
                 hidden: self.safety.hidden.clone(),

@@ -9,19 +9,24 @@ use ikigai_store::{
     Agent, AgentEffect, AgentRecord, Batch, CommitError, Effect, HeadClaim, LeaseClaim, NewAgent,
     Status,
 };
+use ikigai_tools::tool_names::current_name;
 
 use super::{Family, FamilyOutcome, FamilyResult, Started, done};
 use crate::agent_names::find_free_name;
-use crate::agent_tools::{ForkArguments, ForkMemory};
+use crate::agent_tools::{ForkArguments, ForkKind, ForkMemory};
 use crate::budget::count_child;
 use crate::calls::OpenCall;
 use crate::environment::{CrashPoint, draw_agent};
 use crate::frontend::{AgentJob, FrontEnd};
 use crate::grants::grant_to_child;
-use crate::ledger::{CommitPlan, ExtraWrites, Ledger, Starter};
+use crate::ledger::{CommitPlan, ExtraWrites, Ledger, Starter, share_process_mode};
 use crate::message_size::check_message_for;
-use crate::surroundings::{SeatFacts, SeatQuery, seat_facts};
+use crate::surroundings::{SeatFacts, SeatIdentity, SeatQuery, seat_facts};
+use crate::worktrees::{self, WorktreePlan};
 use crate::{Engine, EngineError, EngineReader};
+
+/// System prompt of a fresh child that explores.
+const EXPLORE_PROMPT: &str = include_str!("explore_prompt.md");
 
 /// Number of a prompt's first words in a name.
 const NAME_WORDS: usize = 3;
@@ -41,6 +46,19 @@ pub struct ForkRequest {
     pub model: Option<ModelChoice>,
     /// Call of the fork.
     pub call: Option<RowRef>,
+    /// Separate worktree.
+    pub worktree: Option<WorktreePlan>,
+    /// Tools and kind.
+    pub seat: ChildSeat,
+}
+
+/// Tools and kind of a child, as far as they differ from its parent's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChildSeat {
+    /// Names of its tools; none for its parent's.
+    pub tools: Option<Vec<String>>,
+    /// It only reads, and a fresh one has a short prompt.
+    pub explores: bool,
 }
 
 /// A new child.
@@ -89,7 +107,8 @@ impl Family<'_> {
         let child = draw_agent(self.ledger.engine.environment());
         let mut taken: Vec<String> = Vec::new();
         let mode = self.ledger.grant().mode;
-        let facts = child_facts(&self.ledger.engine, self.ledger.settings(), mode, request).await;
+        let born = (self.ledger.settings(), child);
+        let facts = child_facts(&self.ledger.engine, born, mode, request).await;
         let counted = count_child(&self.ledger.engine, &self.ledger.agent).await?;
         loop {
             let forked = pick_name(&self.ledger.engine, child, request, &taken).await?;
@@ -143,11 +162,27 @@ impl Family<'_> {
         call: &OpenCall,
         front: &mut FrontEnd<'_>,
     ) -> FamilyResult {
-        let remark = remark_on(&arguments);
-        let request = match requested(self.ledger, arguments, call) {
+        let mut remark = remark_on(&arguments).to_owned();
+        let has_worktree = arguments.worktree;
+        let mut request = match requested(self.ledger, arguments, call) {
             Ok(request) => request,
             Err(reason) => return Ok(Err(reason)),
         };
+        if let Some(tools) = request.seat.tools.take() {
+            match own_tools(self.ledger, &tools).await {
+                Ok(tools) => request.seat.tools = Some(tools),
+                Err(reason) => return Ok(Err(reason)),
+            }
+        }
+        if has_worktree {
+            match plan_worktree(self.ledger).await {
+                Ok(plan) => {
+                    remark = format!(" {}{remark}", plan.remark());
+                    request.worktree = Some(plan);
+                }
+                Err(reason) => return Ok(Err(reason)),
+            }
+        }
         let added = |forked: &Forked| {
             let text = format!("forked {} ({}){remark}", forked.name, forked.id);
             vec![call.result(done(text), Verdict::Ran)]
@@ -180,7 +215,7 @@ impl Family<'_> {
 
     /// Starts another agent of this process in parallel.
     pub(crate) fn start(&mut self, other: Ledger, job: AgentJob) {
-        self.ledger.share_process_mode(other.id());
+        share_process_mode(self.ledger, &other);
         let own = self.ledger.id();
         let forked_by_us = |fork: &&ForkData| fork.parent_uuid == Some(own);
         let fork = other.agent.state.fork().filter(forked_by_us);
@@ -208,7 +243,8 @@ pub(crate) async fn fork_held_ledger(
     let agent = Agent::restore(engine.reader(), parent.id).await?;
     let child = draw_agent(engine.environment());
     let mode = engine.in_force(&agent.state).mode;
-    let facts = child_facts(engine, agent.state.settings(), mode, request).await;
+    let born = (agent.state.settings(), child);
+    let facts = child_facts(engine, born, mode, request).await;
     let counted = count_child(engine, &agent).await?;
     let mut taken = Vec::new();
     loop {
@@ -251,7 +287,9 @@ fn requested(
         return Err("the prompt is empty".to_owned());
     }
     let engine = &ledger.engine;
-    let model = match arguments.model.as_deref() {
+    let explores = arguments.kind == ForkKind::Explore;
+    let cheap = engine.explore_model().filter(|_| explores);
+    let model = match arguments.model.as_deref().or(cheap) {
         None => None,
         Some(name) => Some(
             engine
@@ -275,6 +313,43 @@ fn requested(
         at: None,
         model,
         call: Some(call.at),
+        worktree: None,
+        seat: ChildSeat {
+            tools: arguments.tools,
+            explores,
+        },
+    })
+}
+
+/// Returns the names of a child's tools, which its parent must have. The error is for the model.
+async fn own_tools(ledger: &Ledger, wanted: &[String]) -> Result<Vec<String>, String> {
+    let specs = ledger.engine.toolset(ledger.settings()).await.specs();
+    let own: Vec<_> = specs.into_iter().map(|spec| spec.name).collect();
+    let mut tools = Vec::new();
+    for name in wanted {
+        let name = current_name(name);
+        if !own.iter().any(|known| known == name) {
+            return Err(format!(
+                "there is no tool `{name}` for a child. You have: {}",
+                own.join(", ")
+            ));
+        }
+        tools.push(name.to_owned());
+    }
+    if tools.is_empty() {
+        return Err("`tools` is empty. Leave it out for all of yours".to_owned());
+    }
+    Ok(tools)
+}
+
+/// Plans the worktree of a child that a call requests. The error is for the model.
+async fn plan_worktree(ledger: &Ledger) -> Result<WorktreePlan, String> {
+    if ledger.grant().mode == Approve::Read {
+        return Err("in `read` mode no worktree is created. Leave out `worktree`".to_owned());
+    }
+    let plan = worktrees::plan(ledger.engine.safety(), ledger.settings()).await;
+    plan.map_err(|reason| {
+        format!("no worktree: {reason}. Without `worktree` the child shares your directory")
     })
 }
 
@@ -306,8 +381,15 @@ fn fork_rows(
     (forked, facts): (&Forked, Option<SeatFacts>),
 ) -> ForkEvents {
     let is_by_model = request.call.is_some();
-    let facts = facts.map(|facts| facts.with_child(&forked.name, parent_name, is_by_model));
-    let mut rows = fork_events(parent, parent_name, request.order(forked, facts.as_ref()));
+    let set = request.child_settings(parent.settings(), forked.id);
+    let identity = SeatIdentity {
+        name: &forked.name,
+        parent: Some((parent_name, is_by_model)),
+        worktree: worktrees::own_worktree(forked.id, &set),
+    };
+    let facts = facts.map(|facts| facts.with_identity(&identity));
+    let order = request.order(forked, &set, facts.as_ref());
+    let mut rows = fork_events(parent, parent_name, order);
     grant_to_child(engine, parent, forked.id, &mut rows);
     rows
 }
@@ -315,20 +397,29 @@ fn fork_rows(
 /// Gathers the facts about the surroundings of a child, if its first message is given.
 async fn child_facts(
     engine: &Engine,
-    parent: &Settings,
+    (parent, child): (&Settings, AgentId),
     mode: Approve,
     request: &ForkRequest,
 ) -> Option<SeatFacts> {
     request.prompt.as_ref()?;
     let mut settings = parent.clone();
-    settings.model = request.model.clone().or(settings.model);
+    settings.merge(&request.child_settings(parent, child).as_set());
     let query = SeatQuery {
         settings: &settings,
-        mode,
+        mode: if request.seat.explores {
+            Approve::Read
+        } else {
+            mode
+        },
         answers: engine.hub().observer().1,
-        status: true,
+        status: request.worktree.is_none(),
     };
-    Box::pin(seat_facts(engine, query)).await
+    let facts = Box::pin(seat_facts(engine, query)).await?;
+    Some(match worktrees::own_worktree(child, &settings) {
+        // It is created after the rows are stored.
+        Some(setting) => facts.in_worktree(setting),
+        None => facts,
+    })
 }
 
 /// Reads the parent; fails if it may have no more children.
@@ -362,12 +453,31 @@ async fn pick_name(
 }
 
 impl ForkRequest {
-    fn order(&self, forked: &Forked, facts: Option<&SeatFacts>) -> ForkOrder {
-        let prompt = self.prompt.as_deref();
-        let set = Settings {
+    /// Returns the settings of the child that differ from its parent's.
+    fn child_settings(&self, parent: &Settings, child: AgentId) -> Settings {
+        let own = Settings {
             model: self.model.clone(),
+            toolset: self.seat.tools.clone(),
+            approve: self.seat.explores.then_some(Approve::Read),
             ..Settings::default()
         };
+        let Some(plan) = &self.worktree else {
+            return own;
+        };
+        let settings = plan.settings(child, &wished_name(self));
+        // A child that inherits the conversation shares its prefix, with the pins in it.
+        let pins = parent.pins.as_ref().zip(settings.worktree.as_ref());
+        let pins = pins.filter(|_| self.context == ForkContext::Fresh);
+        Settings {
+            pins: pins.map(|(pins, setting)| plan.pins(pins, setting)),
+            workdir: settings.workdir,
+            worktree: settings.worktree,
+            ..own
+        }
+    }
+
+    fn order(&self, forked: &Forked, set: &Settings, facts: Option<&SeatFacts>) -> ForkOrder {
+        let prompt = self.prompt.as_deref();
         ForkOrder {
             child: forked.id,
             name: forked.name.clone(),
@@ -379,6 +489,7 @@ impl ForkRequest {
                 Some(facts) => facts.prompt(typed),
                 None => typed.into(),
             }),
+            system: (self.seat.explores).then(|| EXPLORE_PROMPT.trim_end().to_owned()),
         }
     }
 }

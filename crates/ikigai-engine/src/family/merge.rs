@@ -10,7 +10,7 @@ use ikigai_store::{Agent, AgentRecord, ReadLog};
 use crate::frontend::MergePreview;
 use crate::ledger::Tally;
 use crate::rewind_effects::Departure;
-use crate::{EngineError, EngineReader};
+use crate::{EngineError, EngineReader, worktrees};
 
 /// Rows read per query.
 const PAGE_ROWS: usize = 256;
@@ -56,18 +56,45 @@ impl EngineReader {
         let Some(text) = text else {
             return Ok(None);
         };
+        let setting = worktrees::own_worktree(child.id, agent.state.settings());
+        let worktree = worktrees::unmerged(self.safety(), setting).await;
+        let worktree = worktree.map_err(|reason| unreadable(child, &reason))?;
         let first = own.iter().find(|entry| entry.kind() == Some(Kind::User));
         let first = first.or(own.first()).map_or(Seq(1), |entry| entry.at().seq);
         Ok(Some(MergePreview {
             from: first,
             to: newest.seq,
             text,
-            changed: done.changed(agent.state.settings().workdir.as_deref()),
-            files: done.into_files(),
+            changed: match &worktree {
+                Some(merge) => Some(merge.describe()),
+                None => done.changed(agent.state.settings().workdir.as_deref()),
+            },
+            files: match &worktree {
+                Some(merge) => merge.changes.files.clone(),
+                None => done.into_files(),
+            },
+            worktree,
             spent: Tally::read(self.reader(), newest).await?.spent,
             child: child.clone(),
         }))
     }
+}
+
+/// Builds the error of a merge whose worktree cannot be compared.
+fn unreadable(child: &AgentRecord, reason: &str) -> EngineError {
+    EngineError::Refused(format!("the worktree of {}: {reason}", child.name))
+}
+
+/// Applies the changes in the worktree of a merged child. The error is for people.
+pub(crate) async fn apply_changes(
+    engine: &EngineReader,
+    preview: &MergePreview,
+) -> Result<(), String> {
+    let Some(merge) = &preview.worktree else {
+        return Ok(());
+    };
+    let applied = worktrees::apply(engine.safety(), merge).await;
+    applied.map_err(|reason| format!("{} is not merged: {reason}", preview.child.name))
 }
 
 /// Returns the last merged row of each child, from the agent's path since `since`.

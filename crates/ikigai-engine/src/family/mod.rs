@@ -26,9 +26,10 @@ use crate::frontend::{FrontEnd, Stop};
 use crate::ledger::{CommitPlan, Ledger};
 
 pub(crate) use fork::fork_held_ledger;
-pub use fork::{ForkRequest, Forked};
+pub use fork::{ChildSeat, ForkRequest, Forked};
 pub(crate) use mail::{ChildReport, check_mail, shown_mail};
 pub use merge::MergeOf;
+pub(crate) use merge::apply_changes;
 pub use tree::Branch;
 pub(crate) use tree::tree;
 pub(crate) use wait::{Moment, Wait, consumed_by_next};

@@ -171,13 +171,19 @@ impl Family<'_> {
                 return Ok(None);
             }
             let costs = costs_of(&self.ledger.engine, &states).await?;
-            fan_in(&states, &costs, &mail, wait)
+            let over = (moment == Moment::Deadline).then_some(wait.patience);
+            fan_in(&states, &costs, &mail, over)
         };
         Ok(Some((call.result(came, Verdict::Ran), mail)))
     }
 
     /// Reads the states of watched agents, without delivering their mail.
-    pub(crate) async fn watch_wait(&self, wait: &Wait) -> Result<Watched, EngineError> {
+    /// `is_over` says that its deadline has passed.
+    pub(crate) async fn watch_wait(
+        &self,
+        wait: &Wait,
+        is_over: bool,
+    ) -> Result<Watched, EngineError> {
         let own = self.ledger.id();
         let mut mail = self.ledger.engine.reader().queued_mail(own).await?;
         mail.retain(|mail| mail.from.is_some_and(|from| wait.of.contains(&from)));
@@ -185,7 +191,7 @@ impl Family<'_> {
         let costs = costs_of(&self.ledger.engine, &states).await?;
         Ok(Watched {
             some_work: states.iter().any(|(_, state)| *state == State::Running),
-            report: fan_in(&states, &costs, &mail, wait).output,
+            report: fan_in(&states, &costs, &mail, is_over.then_some(wait.patience)).output,
         })
     }
 
@@ -292,12 +298,13 @@ fn failed_wait(wait: &Wait) -> Came {
     }
 }
 
-/// Returns the result of a wait: each agent with its state, and its framed mail.
+/// Returns the result of a wait: each agent with its state, and its framed mail. `over` is the time
+/// of a wait that ended at its deadline.
 fn fan_in(
     states: &[(AgentRecord, State)],
     costs: &[String],
     mail: &[MailRecord],
-    wait: &Wait,
+    over: Option<Duration>,
 ) -> Came {
     let mut output = String::new();
     let mut words = Vec::new();
@@ -311,8 +318,8 @@ fn fan_in(
         let _ = write!(output, "{}: {word}", agent.name);
         if !sent.is_empty() {
             let _ = write!(output, " ({cost})");
-        } else if *state == State::Running {
-            let seconds = wait.patience.as_secs();
+        } else if let Some(over) = over.filter(|_| *state == State::Running) {
+            let seconds = over.as_secs();
             let _ = write!(output, " (not done within {seconds} s)");
         }
         output.push('\n');

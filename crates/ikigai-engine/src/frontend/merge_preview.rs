@@ -7,6 +7,7 @@ use ikigai_core::{Event, RowRef, Seq};
 use ikigai_store::AgentRecord;
 
 use crate::figures;
+use crate::worktrees::WorktreeMerge;
 
 /// Merge of a child as text that a user can edit first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub struct MergePreview {
     pub changed: Option<String>,
     /// Tokens and cost of the child's whole life.
     pub spent: Amounts,
+    /// Changes in its worktree, which the merge applies.
+    pub worktree: Option<WorktreeMerge>,
 }
 
 impl MergePreview {
@@ -73,8 +76,16 @@ impl MergePreview {
             ..UserData::default()
         };
         let mut text = format!("Result of the child agent {}:\n{text}", self.child.name);
-        if let Some(changed) = &self.changed {
-            let _ = write!(text, "\n\nIt changed: {changed}");
+        match (&self.worktree, &self.changed) {
+            (Some(merge), _) => {
+                let checkout = merge.worktree.checkout.display();
+                let changed = merge.describe();
+                let _ = write!(text, "\n\nIts changes are applied in {checkout}: {changed}");
+            }
+            (None, Some(changed)) => {
+                let _ = write!(text, "\n\nIt changed: {changed}");
+            }
+            (None, None) => {}
         }
         Event::User { text, data }
     }

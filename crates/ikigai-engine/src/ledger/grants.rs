@@ -3,22 +3,27 @@
 use ikigai_core::counts::counted;
 use ikigai_core::grants::GrantScope;
 use ikigai_core::settings::Approve;
-use ikigai_core::{AgentId, Event, Seq};
+use ikigai_core::{Event, Seq};
 use ikigai_tools::permission::Grant;
 
 use super::Ledger;
 use crate::frontend::{FrontEnd, UiEvent};
 
+/// Gives another agent of this process the same mode, until its lease ends. A child that explores
+/// keeps to reading.
+pub(crate) fn share_process_mode(own: &Ledger, other: &Ledger) {
+    let is_reading = |ledger: &Ledger| ledger.settings().approve == Some(Approve::Read);
+    if is_reading(other) && !is_reading(own) {
+        return;
+    }
+    let hub = own.engine.hub();
+    hub.set_process_mode(other.id(), hub.process_mode(own.id()));
+}
+
 impl Ledger {
     /// Returns the mode and rules in force here.
     pub(crate) fn grant(&self) -> Grant {
         self.engine.in_force(&self.agent.state)
-    }
-
-    /// Gives another agent of this process the same mode, until its lease ends.
-    pub(crate) fn share_process_mode(&self, other: AgentId) {
-        let hub = self.engine.hub();
-        hub.set_process_mode(other, hub.process_mode(self.id()));
     }
 
     /// Describes logged mode and rules that this user did not grant here, if any.

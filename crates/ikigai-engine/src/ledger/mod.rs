@@ -19,6 +19,7 @@ use ikigai_store::history::CONTROL_ROWS_PER_SNAPSHOT;
 use ikigai_store::{Agent, AgentEffect, AgentRecord, CommitError, Effect, MailId, history};
 
 pub(crate) use commit::{CommitPlan, ExtraWrites};
+pub(crate) use grants::share_process_mode;
 pub(crate) use reservations::{Estimate, Reservation};
 pub(crate) use retry::{Patience, read_held, report_silence};
 pub(crate) use tally::Tally;

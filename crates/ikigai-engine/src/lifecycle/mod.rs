@@ -17,7 +17,7 @@ use ikigai_store::{AgentRecord, CommitError};
 use tokio::sync::watch;
 
 use crate::commands::Dispatcher;
-use crate::family::ForkRequest;
+use crate::family::{ChildSeat, ForkRequest};
 use crate::frontend::AgentJob;
 use crate::frontend::{Stop, UserRequest};
 use crate::hub::{Opening, UseObserver};
@@ -247,6 +247,8 @@ impl Worker {
             at: None,
             model: None,
             call: None,
+            worktree: None,
+            seat: ChildSeat::default(),
         };
         let (forked, _) = self.family().fork(&wish, |_| Vec::new(), None).await?;
         let engine = self.ledger().engine.clone();

@@ -80,6 +80,10 @@ impl TurnLoop<'_> {
             let text = CHAIN_IS_OVER.to_owned();
             return self.worker.give_up(vec![limit], text, front).await;
         }
+        if let Some(text) = self.turn.no_worktree.take() {
+            let missing = failure(Category::Internal, &text, None, 1);
+            return self.worker.give_up(vec![missing], text, front).await;
+        }
         if self.turn.requests >= self.worker.engine().limits().requests {
             let text = format!("limit reached: {} requests in one turn", self.turn.requests);
             let limit = failure(Category::Limit, &text, None, 1);

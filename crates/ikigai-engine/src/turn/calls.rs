@@ -328,7 +328,7 @@ impl ToolRound<'_> {
         let place = &turn.tools.place;
         let confinement = match prepared.class {
             EffectClass::Execute => {
-                let usual = self.worker.engine().confinement(place, freedom);
+                let usual = turn.tools.confinement(self.worker.engine(), freedom);
                 usual.with_servers_of(&inputs.own_runs)
             }
             _ => Confinement::None,

@@ -21,10 +21,9 @@ pub(super) async fn facts(ledger: &Ledger, answers: bool, status: bool) -> Optio
         status,
     };
     let facts = Box::pin(seat_facts(&ledger.engine, query)).await?;
-    let name = ledger.settings().name.as_deref().unwrap_or_default();
     let running = ledger.engine.processes().running(ledger.id());
     let running: Vec<String> = running.iter().map(described).collect();
-    let facts = facts.with_agent(name, ledger.agent.state.fork());
+    let facts = facts.with_agent(&ledger.agent.state);
     Some(facts.with_processes(&running))
 }
 

@@ -5,6 +5,7 @@ use ikigai_store::{AgentRecord, CommitError};
 use super::{Worker, check_resumable};
 use crate::EngineError;
 use crate::frontend::{AgentJob, UserRequest};
+use crate::ledger::share_process_mode;
 
 /// Starts a job of another agent that no other process holds.
 pub(crate) async fn start_other(
@@ -86,8 +87,8 @@ async fn start_unawaited(worker: &Worker, other: &AgentRecord) -> Result<(), Eng
         return Ok(());
     }
     let opened = open_other(worker, other).await?;
-    worker.ledger().share_process_mode(other.id);
     let ledger = opened.into_ledger();
+    share_process_mode(worker.ledger(), &ledger);
     (ledger.starter)(ledger, Some(AgentJob::Mail));
     Ok(())
 }

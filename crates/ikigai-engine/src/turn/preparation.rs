@@ -17,7 +17,7 @@ use crate::frontend::FrontEnd;
 use crate::ledger::{Ledger, is_message, read_held};
 use crate::message_size::check_message_size;
 use crate::tools::Toolset;
-use crate::{EngineError, window};
+use crate::{EngineError, window, worktrees};
 
 /// Model, tools and budget of a turn, and how much of them is used up.
 pub(super) struct Turn {
@@ -40,6 +40,8 @@ pub(super) struct Turn {
     pub(super) pins: PinStage,
     /// It may send no request, because it belongs to a long chain without a person.
     pub(super) chain_is_over: bool,
+    /// Reason why it may send no request: its worktree cannot be created.
+    pub(super) no_worktree: Option<String>,
     pub(super) requests: usize,
     pub(super) calls: usize,
     /// Number of refusals of each call, by tool and arguments.
@@ -70,6 +72,7 @@ impl Turn {
             approve: Some(ledger.grant().mode),
             ..settings.clone()
         };
+        let no_worktree = worktrees::ensure(engine.safety(), settings).await.err();
         let tools = engine.toolset(&in_force).await;
         let budget = engine.budget(settings, &choice, model.window_tokens());
         Ok(Self {
@@ -87,6 +90,7 @@ impl Turn {
             choice,
             overflowed: false,
             chain_is_over: false,
+            no_worktree,
             requests: 0,
             calls: 0,
             refusals: HashMap::new(),

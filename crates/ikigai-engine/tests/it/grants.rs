@@ -4,7 +4,8 @@ use ikigai_core::data::{self, AnsweredBy, CommandData, ForkContext, ForkData};
 use ikigai_core::settings::{Approve, Rule};
 use ikigai_core::{AgentId, Event, Micros, Settings};
 use ikigai_engine::{
-    Answer, ForkRequest, FrontEnd, USER_REQUESTS, UiEvent, UserInput, UserRequest, Worker,
+    Answer, ChildSeat, ForkRequest, FrontEnd, USER_REQUESTS, UiEvent, UserInput, UserRequest,
+    Worker,
 };
 use ikigai_testkit::CommitFault;
 use tokio::sync::mpsc;
@@ -189,6 +190,8 @@ async fn a_grant_counts_when_other_rows_were_stored_first() {
         at: None,
         model: None,
         call: None,
+        worktree: None,
+        seat: ChildSeat::default(),
     };
     // A fork by another process appends a row that the worker has not read.
     let id = worker.agent().state.agent();
@@ -247,6 +250,8 @@ async fn a_mode_of_this_process_ends_with_it() {
         at: None,
         model: None,
         call: None,
+        worktree: None,
+        seat: ChildSeat::default(),
     };
     let child = other.engine.fork_held(parent, &wish).await.unwrap();
     let data = fork_data(&other, child.agent().state.agent()).await;
@@ -277,6 +282,8 @@ async fn a_child_inherits_what_is_in_force_for_its_parent() {
         at: None,
         model: None,
         call: None,
+        worktree: None,
+        seat: ChildSeat::default(),
     };
 
     let own = world.engine.fork_held(parent, &wish).await.unwrap();

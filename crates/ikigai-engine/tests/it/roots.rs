@@ -134,6 +134,7 @@ async fn fork_of(world: &World, parent: &Worker) -> AgentId {
         set: Map::new(),
         call: None,
         prompt: None,
+        system: None,
     };
     let child = order.child;
     let events = fork_events(state, "parser", order);

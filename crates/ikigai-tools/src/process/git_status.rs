@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Cause, ChildEnvironment, Errors, Job, restrict_git, run, shell};
+use super::{Cause, ChildEnvironment, Errors, Job, own_cookie, restrict_git, run, shell};
 use crate::Confinement;
 
 /// Command line whose output is read; bash gets a `git` that starts no other program.
@@ -37,7 +37,7 @@ pub async fn git_status(
         errors: Errors::Apart,
         most_bytes,
         deadline,
-        cookie: String::new(),
+        cookie: own_cookie("git-status"),
         confinement,
     };
     let stop = CancellationToken::new();

@@ -24,6 +24,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ikigai_core::data::SandboxRefusal;
@@ -217,6 +218,15 @@ pub async fn run_with(
     })
 }
 
+/// Returns the cookie of a run that ikigai makes for itself, with no row in the log.
+///
+/// A run ends all processes with its cookie, so no two runs may share one.
+pub(crate) fn own_cookie(purpose: &str) -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("{purpose}-{}-{count}", std::process::id())
+}
+
 /// Returns true if sandboxed commands get private namespaces and mounts; starts one.
 pub async fn has_namespaces() -> bool {
     let job = Job {
@@ -228,7 +238,7 @@ pub async fn has_namespaces() -> bool {
         errors: Errors::Together,
         most_bytes: 0,
         deadline: GRACE,
-        cookie: format!("namespaces-{}", std::process::id()),
+        cookie: own_cookie("namespaces"),
         confinement: Confinement::Sandbox {
             write: vec![std::env::temp_dir()],
             network: false,

@@ -29,4 +29,5 @@ mod sandboxed_programs;
 mod support;
 mod todo;
 mod unix_sockets;
+mod worktrees;
 mod writing;

@@ -302,7 +302,7 @@ impl Config {
             sandbox: self.sandbox.clone(),
             web: self.web.clone(),
             limits: self.limits,
-            agents: self.agents,
+            agents: self.agents.clone(),
         }
     }
 

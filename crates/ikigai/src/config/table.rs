@@ -118,6 +118,7 @@ keys! {
     "agents.children" "100" Refused "maximum live children per agent"
     "agents.family" "1000" Refused "maximum live agents per root"
     "agents.requests" "16" Refused "maximum parallel requests per process"
+    "agents.explore_model" "- the parent's model" Refused "model of children that only explore: [PROVIDER:]NAME[/LEVEL]"
     "providers.*.base_url" "- built in" Refused "URL of the server"
     "providers.*.dialect" "- built in, else chat" Refused "API: responses, chat, messages or gemini"
     "providers.*.key_env" "- built in" Refused "environment variable with the API key"

@@ -93,14 +93,15 @@ pub(crate) struct LimitsSection {
     process_hours: Option<u64>,
 }
 
-/// `[agents]`: limits on the number of agents.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
+/// `[agents]`: limits on the number of agents, and the model of explorers.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct AgentsSection {
     depth: Option<usize>,
     children: Option<usize>,
     family: Option<usize>,
     requests: Option<usize>,
+    pub(crate) explore_model: Option<String>,
 }
 
 impl AgentsSection {

@@ -1,12 +1,16 @@
 //! Forks: prompts and initial state of children, and ownership of rows.
 
-use ikigai_core::Kind;
+use std::sync::Arc;
+
 use ikigai_core::data::{self, ForkContext, ForkData, UserData, UserOrigin};
 use ikigai_core::message::Block;
 use ikigai_core::names::is_valid_name;
-use ikigai_core::settings::ModelChoice;
-use ikigai_engine::Outcome;
-use ikigai_store::Status;
+use ikigai_core::settings::{Approve, ModelChoice};
+use ikigai_core::{Kind, Request};
+use ikigai_engine::{Outcome, Safety, Tools};
+use ikigai_store::{Agent, Status};
+use ikigai_tools::builtin;
+use ikigai_tools::process::ChildEnvironment;
 use serde_json::json;
 
 use super::support::{calls, fork, see_out, typed, work};
@@ -234,4 +238,91 @@ async fn a_model_names_no_child_like_another_speaker() {
         "{results:?}"
     );
     assert_eq!(world.census().await.len(), 1, "no agent was made");
+}
+
+/// A child that explores has a short prompt and reads only, whatever its parent may do, and also
+/// when the process allows everything.
+#[tokio::test(start_paused = true)]
+async fn a_child_that_explores_only_reads() {
+    let world = World::with_platform().equipped(|engine| {
+        let tools = builtin::all(ChildEnvironment::default());
+        let tools: Arc<dyn Tools> = Arc::new(tools);
+        engine
+            .with_tools(tools, Safety::default())
+            .with_explore_model(Some("scripted:small".to_owned()))
+    });
+    let mut worker = world.root().await;
+    worker.approve_for_now(Approve::All).await.unwrap();
+    let arguments = json!({ "name": "one", "prompt": "begin", "kind": "explore" });
+    world
+        .provider
+        .will_to("go", calls([call("fork", &arguments)]));
+    world.provider.will_say_to("go", "forked");
+    world.provider.will_say_to("go", "thank you");
+    let forbidden = json!({ "file_path": "/tmp/ikigai-explored", "content": "x" });
+    world
+        .provider
+        .will_to("begin", calls([call("file_write", &forbidden)]));
+    world.provider.will_say_to("begin", "read");
+
+    assert_eq!(work(&mut worker, "go").await, Outcome::Completed);
+
+    let one = world.id_of("one").await;
+    let output = &world.outputs(one).await[0];
+    assert!(output.contains("read"), "{output}");
+    assert!(!world.results(one).await[0].success, "{output}");
+    let requests = world.provider.requests();
+    let of_child = |request: &&Request| format!("{:?}", request.messages[0]).contains("begin");
+    let request = requests.iter().find(of_child).unwrap();
+    let system = request.system.as_deref().unwrap();
+    assert!(
+        system.starts_with("You are an explorer in ikigai"),
+        "{system}"
+    );
+    assert!(system.len() < 1200, "{}", system.len());
+    let text = format!("{:?}", request.messages[0]);
+    assert!(text.contains("permission mode: read ("), "{text}");
+    let names: Vec<_> = request.tools.iter().map(|tool| &*tool.name).collect();
+    assert!(
+        names.contains(&"grep") && !names.contains(&"file_write"),
+        "{names:?}"
+    );
+    let child = Agent::restore(world.log(), one).await.unwrap();
+    let model = child.state.settings().model.clone().unwrap();
+    assert_eq!(model.model.as_deref(), Some("scripted:small"));
+}
+
+/// The tools of a child are those that its parent names and has.
+#[tokio::test(start_paused = true)]
+async fn a_child_gets_the_named_tools() {
+    let (world, _) = World::with_fakes();
+    let mut worker = world.root().await;
+    let root = worker.agent().state.agent();
+    let fork = |tools: &[&str]| {
+        call(
+            "fork",
+            &json!({ "name": "one", "prompt": "begin", "tools": tools }),
+        )
+    };
+    let three = [
+        fork(&["look", "teleport"]),
+        fork(&[]),
+        fork(&["look", "send"]),
+    ];
+    world.provider.will_to("go", calls(three));
+    world.provider.will_say_to("go", "forked");
+    world.provider.will_say_to("go", "thank you");
+    world.provider.will_say_to("begin", "done");
+
+    assert_eq!(work(&mut worker, "go").await, Outcome::Completed);
+
+    let outputs = world.outputs(root).await;
+    let start = "there is no tool `teleport` for a child. You have: ";
+    assert!(outputs[0].starts_with(start), "{outputs:?}");
+    assert!(outputs[1].starts_with("`tools` is empty"), "{outputs:?}");
+    let requests = world.provider.requests();
+    let of_child = |request: &&Request| format!("{:?}", request.messages[0]).contains("begin");
+    let request = requests.iter().find(of_child).unwrap();
+    let names: Vec<_> = request.tools.iter().map(|tool| &*tool.name).collect();
+    assert_eq!(names, ["look", "send"]);
 }

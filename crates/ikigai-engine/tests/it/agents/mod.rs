@@ -14,3 +14,4 @@ mod siblings;
 pub(crate) mod support;
 mod trees;
 mod waits;
+mod worktrees;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ikigai_core::data::{AnsweredBy, ForkContext, Verdict};
 use ikigai_core::settings::{Approve, Rule};
 use ikigai_core::{AgentId, Settings};
-use ikigai_engine::{Answer, ForkRequest, Safety, Tools, UiEvent, UserRequest, Worker};
+use ikigai_engine::{Answer, ChildSeat, ForkRequest, Safety, Tools, UiEvent, UserRequest, Worker};
 use ikigai_providers::AnswerBlock;
 use ikigai_store::Status;
 use ikigai_testkit::docs::table_of;
@@ -56,6 +56,8 @@ async fn child_of(world: &World, parent: AgentId, name: &str) -> AgentId {
         at: None,
         model: None,
         call: None,
+        worktree: None,
+        seat: ChildSeat::default(),
     };
     let child = world.engine.fork_held(parent, &wish).await.unwrap();
     let id = child.agent().state.agent();

@@ -300,7 +300,8 @@ async fn a_question_ends_a_wait() {
     let outputs = world.outputs(root).await;
     let first = without_costs(&outputs[2]);
     assert!(first.starts_with("asker: question\n"), "{first}");
-    assert!(first.contains("slow: running"), "{first}");
+    // It did not reach its deadline.
+    assert!(first.ends_with("\nslow: running"), "{first}");
     let report = without_costs(&outputs[4]);
     assert!(report.starts_with("asker: report\n"), "{report}");
     assert!(report.contains("\nfixed lib.rs\n"), "{report}");

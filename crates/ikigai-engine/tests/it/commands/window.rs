@@ -86,13 +86,13 @@ async fn context_is_shown_as_a_bar_and_a_table() {
     let shown = printed(&mut worker, "/context").await;
 
     let expected = "\
-████████████████████████████████████████ 103% of 1.0k
+████████████████████████████████████████ 115% of 1.0k
 system           3
 pins             0
-tools          777  recall 225 · fork 180 · wait 178 …
+tools          891  fork 294 · recall 225 · wait 178 …
 summary         54  replaces 11 earlier turns · /context undo
 verbatim       121  11 of your messages word for word
-messages        83  2 turns · #46 \"question 11\" 47 · #44 \"…\" 36
+messages        83  2 turns · #48 \"question 11\" 47 · #46 \"…\" 36
 outputs          0
 free             0
 window        1.0M  from the table of models or the configuration";
@@ -145,12 +145,12 @@ async fn the_size_of_requests_is_set_and_taken_off() {
             "Limit set to 2.0M tokens, more than the 1.0M of this model",
         ),
         (
-            "/context budget 860",
-            "Limit set to 860 tokens. The next turn leaves out the oldest ones",
+            "/context budget 974",
+            "Limit set to 974 tokens. The next turn leaves out the oldest ones",
         ),
         (
-            "/context budget 780",
-            "Limit set to 780 tokens, but system prompt, pins and tools already need 780",
+            "/context budget 894",
+            "Limit set to 894 tokens, but system prompt, pins and tools already need 894",
         ),
         ("/context budget off", "Limit removed"),
     ];

@@ -14,8 +14,8 @@ use ikigai_core::{
     AgentId, Block, Epoch, Event, Micros, PageQuery, Request, Row, Seq, Settings, Span,
 };
 use ikigai_engine::{
-    CrashPoint, Engine, EngineError, Environment, ForkRequest, FrontEnd, GrantKey, Outcome, Safety,
-    System, USER_REQUESTS, UiEvent, Worker,
+    ChildSeat, CrashPoint, Engine, EngineError, Environment, ForkRequest, FrontEnd, GrantKey,
+    Outcome, Safety, System, USER_REQUESTS, UiEvent, Worker,
 };
 use ikigai_store::{
     AgentRecord, Batch, CommitError, HeadClaim, LeaseClaim, Log, ProcessRecord, StoreError,
@@ -296,6 +296,8 @@ impl World {
             at: None,
             model: None,
             call: None,
+            worktree: None,
+            seat: ChildSeat::default(),
         };
         let other = self.engine.fork_held(root, &wish).await.unwrap();
         other.release().await.unwrap();
