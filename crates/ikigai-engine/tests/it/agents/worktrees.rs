@@ -383,5 +383,5 @@ async fn reap_discards_changes_of_a_named_agent() {
 
     assert!(removed.ends_with("Worktree removed: one"), "{removed}");
     assert!(!path.exists());
-    assert_eq!(project.settings_of("one").await.worktree.is_some(), true);
+    assert!(project.settings_of("one").await.worktree.is_some());
 }
