@@ -9,6 +9,7 @@ mod notices;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ikigai_core::data::{ProcessCause, ProcessData, ProcessState};
 use ikigai_core::{AgentId, Event, RowRef, Span, data};
@@ -16,6 +17,7 @@ use ikigai_store::{Batch, Effect, JobEffect, JobRecord, MailEffect, RunId};
 use ikigai_tools::background::{BackgroundOrder, BackgroundPlace};
 use ikigai_tools::process::end_cookie;
 use ikigai_tools::process::keeper::{self, KeptState, ProcessEnd, StopCause};
+use tokio::time::timeout;
 
 use crate::environment::{cookie_of, draw_mail};
 use crate::frontend::FrontEnd;
@@ -28,6 +30,9 @@ pub(crate) use notices::shown_notice;
 
 /// Most processes of one agent that run at the same time.
 pub(crate) const MOST_RUNNING_PROCESSES: usize = 16;
+
+/// Longest wait for a keeper to end its command; afterwards the command is ended without it.
+const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// `process` rows read at a time to find the newest number.
 const PAGE_ROWS: usize = 16;
@@ -271,12 +276,26 @@ pub(crate) fn foreground_directory(
         .join(cookie_of(run))
 }
 
-/// Removes the files of a command whose call was settled.
-pub(crate) async fn remove_foreground_directory(engine: &EngineReader, agent: AgentId, run: RunId) {
-    if let Some(keepers) = engine.keepers() {
-        // Most commands had none.
-        keeper::remove(&foreground_directory(keepers, agent, Some(run))).await;
+/// Ends the command of a call that the former holder of its agent started, and removes its files.
+/// Returns the number of processes that still ran.
+pub(crate) async fn end_foreground(engine: &EngineReader, agent: AgentId, run: RunId) -> usize {
+    let directory = engine
+        .keepers()
+        .map(|keepers| foreground_directory(keepers, agent, Some(run)));
+    let mut ended = 0;
+    // A keeper that has not started its command yet has no process that the cookie would find.
+    if let Some(directory) = &directory {
+        let stopped = timeout(STOP_PATIENCE, keeper::stop(directory, StopCause::Request)).await;
+        if let Ok(KeptState::Ended(end)) = stopped {
+            ended += usize::from(end.stopped == Some(StopCause::Request));
+        }
     }
+    let cookie = cookie_of(Some(run));
+    let found = tokio::task::spawn_blocking(move || end_cookie(&cookie)).await;
+    if let Some(directory) = &directory {
+        keeper::remove(directory).await;
+    }
+    ended + found.unwrap_or(0)
 }
 
 /// Returns true if a process runs on this machine.

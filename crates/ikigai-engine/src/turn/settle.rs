@@ -4,14 +4,13 @@ use ikigai_core::data::{self, Cause, CommandData, Verdict};
 use ikigai_core::{Event, Kind, RowRef, Seq};
 use ikigai_store::{DraftEffect, Effect, MailEffect, MailRecord, RunEffect, RunRecord};
 use ikigai_tools::permission::Decision;
-use ikigai_tools::process::end_cookie;
 
 use crate::agent_tools::AgentTool;
 use crate::calls::{Came, OpenCall};
-use crate::environment::{CrashPoint, cookie_of};
+use crate::environment::CrashPoint;
 use crate::family::Moment;
 use crate::ledger::{CommitPlan, Ledger};
-use crate::processes::{AdoptedProcesses, remove_foreground_directory};
+use crate::processes::{AdoptedProcesses, end_foreground};
 use crate::response::partial;
 use crate::tools::Toolset;
 use crate::{EngineError, Worker};
@@ -121,11 +120,8 @@ impl Settlement<'_> {
             if adopted.running.contains_key(&run.id) {
                 continue;
             }
-            let cookie = cookie_of(Some(run.id));
-            let found = tokio::task::spawn_blocking(move || end_cookie(&cookie)).await;
-            remove_foreground_directory(self.worker.engine(), self.worker.ledger().id(), run.id)
-                .await;
-            left.push((run.call, found.unwrap_or(0)));
+            let (engine, agent) = (self.worker.engine(), self.worker.ledger().id());
+            left.push((run.call, end_foreground(engine, agent, run.id).await));
         }
         let open = self.worker.ledger_mut().open_calls().await?;
         if open.is_empty() {
