@@ -107,8 +107,9 @@ fn questions_are_answered_by_number() {
     wait_for_prompt(&mut pty, 2);
     assert!(!user.home().join("project/made").exists());
     pty.send("run `touch made`\r");
+    // An answer counts only after the question was printed whole.
     pty.wait_for("another question", |screen| {
-        screen.contents().matches("question: bash").count() == 2
+        screen.contents().matches("answer 1 to 4:").count() == 3
     });
     pty.send("1\r");
     wait_for_prompt(&mut pty, 3);
