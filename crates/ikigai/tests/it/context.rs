@@ -22,11 +22,11 @@ fn configure(user: &TestUser, text: &str) {
 #[test]
 fn a_conversation_beyond_its_budget_goes_on_and_is_compacted_and_brought_back() {
     let user = TestUser::new();
-    configure(&user, "budget_tokens = 5000\ncompact_at = 0\n");
+    configure(&user, "budget_tokens = 6000\ncompact_at = 0\n");
     talk(&user, 16);
 
     let context = user.ikigai(&["run", "/context"]).out;
-    assert!(context.contains("% of 5.0k"), "{context}");
+    assert!(context.contains("% of 6.0k"), "{context}");
     assert!(
         context.contains(" earlier turns · /context undo"),
         "{context}"
