@@ -89,15 +89,15 @@ async fn a_restart_changes_no_request() {
 async fn the_next_request_is_told_by_the_same_measure() {
     let world = world_that_counts(600);
     let mut worker = world.root().await;
-    talk(&world, &mut worker, 0..48).await;
+    talk(&world, &mut worker, 0..46).await;
     let id = worker.agent().state.agent();
 
     let next = world.engine.next_request(id).await.unwrap();
-    talk(&world, &mut worker, 48..49).await;
+    talk(&world, &mut worker, 46..47).await;
 
-    assert_eq!(next.messages.len(), 96, "more than the estimate allows");
+    assert_eq!(next.messages.len(), 92, "more than the estimate allows");
     let requests = world.provider.requests();
-    assert!(requests[48].messages.starts_with(&next.messages));
+    assert!(requests[46].messages.starts_with(&next.messages));
 }
 
 /// Old reports are ignored. A live view still has them, a restored one does not.
