@@ -259,12 +259,19 @@ impl<W: Write> Plain<W> {
 
     fn write(&mut self) -> Result<(), PlainError> {
         let text = self.talk.take_text();
+        let (lines, prompt) = text.split_at(text.rfind('\n').map_or(0, |end| end + 1));
         if !text.is_empty() {
             self.told_at = Instant::now();
-            self.out.write_all(text.as_bytes())?;
+            self.out.write_all(lines.as_bytes())?;
             self.out.flush()?;
         }
-        self.talk.set_written(Instant::now());
+        // A line that is typed at the prompt comes after this time, whenever it is read.
+        let written = Instant::now();
+        if !prompt.is_empty() {
+            self.out.write_all(prompt.as_bytes())?;
+            self.out.flush()?;
+        }
+        self.talk.set_written(written);
         Ok(())
     }
 }
