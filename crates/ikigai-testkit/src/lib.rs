@@ -30,6 +30,7 @@ pub mod proxy;
 pub mod pty;
 pub mod server;
 pub mod stores;
+mod tcp_server;
 pub mod tls;
 pub mod wire;
 

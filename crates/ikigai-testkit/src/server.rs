@@ -3,17 +3,14 @@
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::net::TcpStream;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rustix::net::sockopt;
 
-/// Time limit of every wait; only an endless test reaches it.
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::tcp_server::{PATIENCE, TcpServer, held};
 
 /// First byte of a TLS handshake: no HTTP request follows that could be read.
 const TLS_HANDSHAKE: u8 = 0x16;
@@ -136,11 +133,10 @@ impl Received {
 /// The server. It ends on drop; connections that still wait end with their client.
 #[derive(Debug)]
 pub struct Server {
-    address: SocketAddr,
+    listening: TcpServer,
     shared: Arc<ServerState>,
     go: Sender<()>,
     closed: Mutex<Receiver<()>>,
-    listening: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
@@ -149,7 +145,6 @@ struct ServerState {
     received: Mutex<Vec<Received>>,
     go: Mutex<Receiver<()>>,
     closed: Sender<()>,
-    is_over: AtomicBool,
 }
 
 impl Server {
@@ -157,8 +152,6 @@ impl Server {
     ///
     /// A connection without a script gets status 500 and a header that forbids a retry.
     pub fn start(scripts: impl IntoIterator<Item = Script>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
         let (go, going) = mpsc::channel();
         let (closing, closed) = mpsc::channel();
         let shared = Arc::new(ServerState {
@@ -166,29 +159,31 @@ impl Server {
             received: Mutex::default(),
             go: Mutex::new(going),
             closed: closing,
-            is_over: AtomicBool::new(false),
         });
-        let listening = thread::spawn({
-            let shared = Arc::clone(&shared);
-            move || listen(&listener, &shared)
-        });
+        let state = Arc::clone(&shared);
         Self {
-            address,
+            listening: TcpServer::start(move || {
+                let script = held(&state.scripts).pop_front().unwrap_or_else(|| {
+                    let headers = [("x-should-retry", "false")];
+                    Script::answer(500, &headers, "there is no script for this request")
+                });
+                let state = Arc::clone(&state);
+                move |stream| play(stream, script, &state)
+            }),
             shared,
             go,
             closed: Mutex::new(closed),
-            listening: Some(listening),
         }
     }
 
     /// Returns host and port.
     pub fn address(&self) -> String {
-        self.address.to_string()
+        self.listening.address.to_string()
     }
 
     /// Returns a plain HTTP URL for a path that begins with a slash.
     pub fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
+        format!("http://{}{path}", self.listening.address)
     }
 
     /// Returns the requests so far.
@@ -208,43 +203,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.shared.is_over.store(true, Ordering::SeqCst);
-        // Wakes the thread that accepts.
-        let _ = TcpStream::connect(self.address);
-        if let Some(listening) = self.listening.take() {
-            let _ = listening.join();
-        }
-    }
-}
-
-fn held<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn listen(listener: &TcpListener, shared: &Arc<ServerState>) {
-    for stream in listener.incoming() {
-        if shared.is_over.load(Ordering::SeqCst) {
-            return;
-        }
-        let script = held(&shared.scripts).pop_front().unwrap_or_else(|| {
-            let headers = [("x-should-retry", "false")];
-            Script::answer(500, &headers, "there is no script for this request")
-        });
-        let shared = Arc::clone(shared);
-        thread::spawn(move || {
-            // Many tests use a client that disconnects in the middle.
-            let _ = play(stream?, script, &shared);
-            io::Result::Ok(())
-        });
-    }
-}
-
 fn play(mut stream: TcpStream, script: Script, shared: &ServerState) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
     if let Some(request) = read_request(&mut stream)? {
         held(&shared.received).push(request);
     }

@@ -2,12 +2,15 @@
 
 use ikigai_core::{Epoch, Micros, RowRef, Seq};
 use ikigai_store::{
-    AgentEffect, AgentRecord, Ancestry, Batch, CommitError, Committed, DraftEffect, Effect,
-    HeadClaim, MailEffect, NewAgent, SessionRecord, Status,
+    AgentEffect, AgentRecord, Ancestry, Batch, CommitError, Committed, Effect, HeadClaim,
+    MailEffect, NewAgent, SessionRecord, Status,
 };
 
 use super::Rig;
-use super::samples::{at, childs_fork_row, kill_row, parents_fork_row, user, user_mail, user_row};
+use super::samples::{
+    append_draft, at, childs_fork_row, create, kill_row, parents_fork_row, set_status, user,
+    user_mail, user_row,
+};
 use super::workbench::{Holder, Workbench, assert_fenced};
 
 /// D13b S3-37: the agent, both `fork` rows and the prompt are stored together or not at all.
@@ -53,7 +56,7 @@ pub(super) async fn fork_is_atomic(rig: &dyn Rig) {
         desk.texts(child.id).await,
         [format!("Forked from {}", parent.agent), "go".into()]
     );
-    let record = desk.store.agent(child.id).await.unwrap().unwrap();
+    let record = desk.record(child.id).await;
     assert_eq!(record.parent, Some(parent.agent));
     assert_eq!(record.fork_point, Some(parent.row(1)));
 }
@@ -69,10 +72,7 @@ fn fork_batch(desk: &Workbench, parent: &Holder, child: &NewAgent) -> Batch {
             childs_fork_row(parent.agent, child.id),
             user_row(child.id, "go"),
         ],
-        with: vec![Effect::Agent(AgentEffect::Create {
-            agent: child.clone(),
-            owned: true,
-        })],
+        with: vec![create(child.clone(), true)],
     }
 }
 
@@ -143,18 +143,8 @@ pub(super) async fn contradicting_batches_are_refused(rig: &dyn Rig) {
         vec![free, free],
         vec![holder.claim(), free],
     ] {
-        let refused = desk
-            .store
-            .commit(Batch {
-                heads,
-                rows: row(),
-                with: Vec::new(),
-            })
-            .await;
-        assert!(
-            matches!(refused, Err(CommitError::BadBatch(_))),
-            "{refused:?}"
-        );
+        let refused = desk.commit(heads, row(), Vec::new()).await;
+        assert_refused!(refused, CommitError::BadBatch(_));
     }
 
     assert_eq!(desk.rows(holder.agent).await, []);
@@ -168,53 +158,35 @@ pub(super) async fn names_are_valid_and_unique_among_the_living(rig: &dyn Rig) {
     let ada = desk.agent("ada").await;
     let bob = desk.agent("bob").await;
     let taken = |outcome: Result<Committed, CommitError>, name: &str| {
-        assert!(
-            matches!(&outcome, Err(CommitError::NameTaken(taken)) if taken == name),
-            "{outcome:?}"
-        );
+        assert_refused!(outcome, CommitError::NameTaken(taken) if taken == name);
     };
-    let create = || {
-        Effect::Agent(AgentEffect::Create {
-            agent: desk.new_agent("ada"),
-            owned: false,
-        })
-    };
+    let again = || create(desk.new_agent("ada"), false);
     let name = |agent, name: &str| {
         Effect::Agent(AgentEffect::SetName {
             agent,
             name: name.to_owned(),
         })
     };
-    let status = |agent, status| Effect::Agent(AgentEffect::SetStatus { agent, status });
 
-    taken(desk.effects([create()]).await, "ada");
+    taken(desk.effects([again()]).await, "ada");
     taken(desk.effects([name(bob.agent, "ada")]).await, "ada");
-    taken(desk.effects([create(), create()]).await, "ada");
-    desk.effects([name(ada.agent, "ada")]).await.unwrap();
-    desk.effects([name(bob.agent, "eve")]).await.unwrap();
-    desk.effects([name(bob.agent, "bob")]).await.unwrap();
+    taken(desk.effects([again(), again()]).await, "ada");
+    desk.done([name(ada.agent, "ada")]).await;
+    desk.done([name(bob.agent, "eve")]).await;
+    desk.done([name(bob.agent, "bob")]).await;
 
-    desk.effects([status(ada.agent, Status::Dead)])
-        .await
-        .unwrap();
+    desk.done([set_status(ada.agent, Status::Dead)]).await;
     let heir = desk.new_agent("ada");
     let heir_id = heir.id;
-    desk.effects([Effect::Agent(AgentEffect::Create {
-        agent: heir,
-        owned: false,
-    })])
-    .await
-    .unwrap();
-    taken(desk.effects([create()]).await, "ada");
+    desk.done([create(heir, false)]).await;
+    taken(desk.effects([again()]).await, "ada");
     taken(
-        desk.effects([status(ada.agent, Status::Running)]).await,
+        desk.effects([set_status(ada.agent, Status::Running)]).await,
         "ada",
     );
 
-    desk.effects([status(heir_id, Status::Reaped)])
-        .await
-        .unwrap();
-    desk.effects([name(bob.agent, "ada")]).await.unwrap();
+    desk.done([set_status(heir_id, Status::Reaped)]).await;
+    desk.done([name(bob.agent, "ada")]).await;
 
     let agents = desk.store.agents(None).await.unwrap();
     let told: Vec<_> = agents
@@ -251,30 +223,20 @@ pub(super) async fn times_are_microseconds_on_both_engines(rig: &dyn Rig) {
             ..desk.new_agent(&format!("agent-{n}"))
         };
         let id = agent.id;
-        desk.effects([Effect::Agent(AgentEffect::Create { agent, owned: true })])
-            .await
-            .unwrap();
+        desk.done([create(agent, true)]).await;
         let mut holder = desk.holder(id, Epoch(1), Seq(0));
         let row = user("when?").into_row(id, time);
         let mail = desk.ids.mail();
         let text = String::new();
         let send = user_mail(mail, id, text.clone(), time);
-        let draft = Effect::Draft(DraftEffect::Append {
-            agent: id,
-            epoch: Epoch(1),
-            text,
-            at: time,
-        });
+        let draft = append_draft(id, 1, text, time);
         holder.commit(vec![row], vec![send, draft]).await.unwrap();
 
-        let record = desk.store.agent(id).await.unwrap().unwrap();
+        let record = desk.record(id).await;
         assert_eq!((record.created_at, record.touched_at), (time, Some(time)));
         assert_eq!(desk.rows(id).await[0].created_at, time);
-        assert_eq!(desk.store.mail(id).await.unwrap()[0].sent_at, time);
-        assert_eq!(
-            desk.store.draft(id).await.unwrap().unwrap().updated_at,
-            time
-        );
+        assert_eq!(desk.mail(id).await[0].sent_at, time);
+        assert_eq!(desk.draft(id).await.unwrap().updated_at, time);
     }
 }
 
@@ -295,10 +257,10 @@ pub(super) async fn sessions_are_told_in_the_order_they_were_made(rig: &dyn Rig)
     };
     let later = [record("zoo", -5), record("ark", 9), record("ark", -9)];
 
-    desk.effects(later.iter().map(make)).await.unwrap();
+    desk.done(later.iter().map(make)).await;
     let again = desk.effects([make(&later[0])]).await;
 
-    assert!(matches!(again, Err(CommitError::BadBatch(_))), "{again:?}");
+    assert_refused!(again, CommitError::BadBatch(_));
     let told = desk.store.sessions().await.unwrap();
     assert_eq!(told[0].id, desk.session);
     assert_eq!(told[1..], later);
@@ -331,19 +293,13 @@ pub(super) async fn agents_are_told_with_head_time_and_owner(rig: &dyn Rig) {
         created_at: at(1),
         ..desk.new_agent("elsewhere")
     };
-    let create = |agent: &NewAgent, owned| {
-        Effect::Agent(AgentEffect::Create {
-            agent: agent.clone(),
-            owned,
-        })
-    };
-    desk.effects([make, create(&root, true)]).await.unwrap();
+    let create = |agent: &NewAgent, owned| create(agent.clone(), owned);
+    desk.done([make, create(&root, true)]).await;
     let mut holder = desk.holder(root.id, Epoch(1), Seq(0));
     let rows = [at(9), at(7)].map(|time| user("said").into_row(root.id, time));
     holder.commit(rows.to_vec(), Vec::new()).await.unwrap();
-    desk.effects([create(&child, false), create(&elsewhere, false)])
-        .await
-        .unwrap();
+    desk.done([create(&child, false), create(&elsewhere, false)])
+        .await;
     let owner = desk.head(root.id).await.owner;
     assert_eq!(
         owner.as_ref().map(|owner| owner.id),
@@ -402,63 +358,43 @@ pub(super) async fn agents_are_told_with_head_time_and_owner(rig: &dyn Rig) {
 pub(super) async fn agents_are_made_once_and_in_a_session(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let root = desk.agent("root").await;
-    let create = |agent| Effect::Agent(AgentEffect::Create { agent, owned: true });
+    let create = |agent| create(agent, true);
 
     let twice = NewAgent {
         id: root.agent,
         ..desk.new_agent("other")
     };
     let refused = desk.effects([create(twice)]).await;
-    assert!(
-        matches!(refused, Err(CommitError::AgentExists(agent)) if agent == root.agent),
-        "{refused:?}"
-    );
+    assert_refused!(refused, CommitError::AgentExists(agent) if *agent == root.agent);
     let homeless = NewAgent {
         session: desk.ids.session(),
         ..desk.new_agent("other")
     };
     let refused = desk.effects([create(homeless)]).await;
-    assert!(
-        matches!(refused, Err(CommitError::BadBatch(_))),
-        "{refused:?}"
-    );
+    assert_refused!(refused, CommitError::BadBatch(_));
     let stranger = desk.ids.agent();
     let orphan = NewAgent {
         parent: Some(stranger),
         ..desk.new_agent("other")
     };
     let refused = desk.effects([create(orphan)]).await;
-    assert!(
-        matches!(refused, Err(CommitError::NoAgent(agent)) if agent == stranger),
-        "{refused:?}"
-    );
+    assert_refused!(refused, CommitError::NoAgent(agent) if *agent == stranger);
 
     let dead = desk.idle_agent("dead").await;
-    desk.effects([Effect::Agent(AgentEffect::SetStatus {
-        agent: dead,
-        status: Status::Dead,
-    })])
-    .await
-    .unwrap();
+    desk.done([set_status(dead, Status::Dead)]).await;
     let posthumous = NewAgent {
         parent: Some(dead),
         ..desk.new_agent("other")
     };
     let refused = desk.effects([create(posthumous)]).await;
-    assert!(
-        matches!(refused, Err(CommitError::Dead(agent)) if agent == dead),
-        "{refused:?}"
-    );
+    assert_refused!(refused, CommitError::Dead(agent) if *agent == dead);
 
     let unforked = NewAgent {
         fork_point: Some(root.row(1)),
         ..desk.new_agent("other")
     };
     let refused = desk.effects([create(unforked)]).await;
-    assert!(
-        matches!(refused, Err(CommitError::BadBatch(_))),
-        "{refused:?}"
-    );
+    assert_refused!(refused, CommitError::BadBatch(_));
 
     assert_eq!(desk.store.agents(None).await.unwrap().len(), 2);
 }
@@ -475,10 +411,7 @@ pub(super) async fn an_agent_is_made_with_its_first_rows(rig: &dyn Rig) {
         childs_fork_row(parent.agent, child.id),
         user_row(child.id, "go"),
     ];
-    let create = Effect::Agent(AgentEffect::Create {
-        agent: child,
-        owned: false,
-    });
+    let create = create(child, false);
 
     let done = maker.commit(rows, vec![create]).await.unwrap();
 
@@ -491,10 +424,7 @@ pub(super) async fn an_agent_is_made_with_its_first_rows(rig: &dyn Rig) {
     let idle = desk.idle_agent("idle").await;
     let mut wrong = desk.holder(idle, Epoch(0), Seq(1));
     let refused = wrong.append([user("whose?")]).await;
-    assert!(
-        matches!(refused, Err(CommitError::Behind { actual: Seq(0), .. })),
-        "{refused:?}"
-    );
+    assert_refused!(refused, CommitError::Behind { actual: Seq(0), .. });
 }
 
 /// Queries return ancestors, living children, family, names and dead agents.
@@ -512,11 +442,7 @@ pub(super) async fn relatives_names_and_the_dead_are_found(rig: &dyn Rig) {
     let two = make("two", root);
     let low = make("low", one.id);
     for agent in [&one, &two, &low] {
-        let agent = agent.clone();
-        let owned = false;
-        desk.effects([Effect::Agent(AgentEffect::Create { agent, owned })])
-            .await
-            .unwrap();
+        desk.done([create(agent.clone(), false)]).await;
     }
     let kin = |ancestors: &[_], children, family| {
         let ancestors = ancestors.to_vec();
@@ -541,11 +467,7 @@ pub(super) async fn relatives_names_and_the_dead_are_found(rig: &dyn Rig) {
     let called = store.find_by_name("two").await.unwrap().unwrap();
     assert_eq!(called.id, two.id);
 
-    let status = Status::Dead;
-    let agent = two.id;
-    desk.effects([Effect::Agent(AgentEffect::SetStatus { agent, status })])
-        .await
-        .unwrap();
+    desk.done([set_status(two.id, Status::Dead)]).await;
 
     assert_eq!(store.ancestry(root, 9).await.unwrap(), kin(&[], 1, 3));
     assert_eq!(store.find_by_name("two").await.unwrap(), None);

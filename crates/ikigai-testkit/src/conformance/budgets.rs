@@ -6,12 +6,12 @@ use std::thread;
 use ikigai_core::data::{Amounts, UsageData};
 use ikigai_core::{AgentId, Epoch, Event, Seq};
 use ikigai_store::{
-    AgentEffect, BudgetEffect, CommitError, Committed, Effect, LeaseEffect, Log, NewAgent,
-    ReservationId, Spending, SpendingLimit, Status,
+    AgentEffect, BudgetEffect, CommitError, Committed, Effect, Log, NewAgent, ReservationId,
+    Spending, SpendingLimit, Status,
 };
 
 use super::Rig;
-use super::samples::at;
+use super::samples::{at, create, give, set_status, take};
 use super::workbench::{Holder, Workbench};
 use crate::block_on;
 
@@ -39,8 +39,7 @@ async fn child(desk: &Workbench, parent: AgentId, name: &str) -> Holder {
         ..desk.new_agent(name)
     };
     let id = agent.id;
-    let create = Effect::Agent(AgentEffect::Create { agent, owned: true });
-    desk.effects([create]).await.unwrap();
+    desk.done([create(agent, true)]).await;
     desk.holder(id, Epoch(1), Seq(0))
 }
 
@@ -135,10 +134,7 @@ pub(super) async fn reservations_keep_a_tree_below_its_cap(rig: &dyn Rig) {
     assert_eq!(figures(&other, other.agent).await, (tokens(0), tokens(0)));
     let unknown = cap(desk.ids.agent(), CAP);
     let refused = reserve(&root, 5, unknown, 1).await;
-    assert!(
-        matches!(refused, Err(CommitError::NoAgent(_))),
-        "{refused:?}"
-    );
+    assert_refused!(refused, CommitError::NoAgent(_));
 }
 
 /// A commit that is repeated reserves once, and a refused batch reserves nothing.
@@ -157,10 +153,7 @@ pub(super) async fn a_repeated_reservation_counts_once(rig: &dyn Rig) {
     let mut late = root.clone();
     late.epoch = Epoch(7);
     let refused = reserve(&late, 2, capped, 1).await;
-    assert!(
-        matches!(refused, Err(CommitError::Fenced { .. })),
-        "{refused:?}"
-    );
+    assert_refused!(refused, CommitError::Fenced { .. });
     assert_eq!(figures(&root, root.agent).await.1, tokens(0));
 }
 
@@ -177,11 +170,7 @@ pub(super) async fn totals_of_a_cap_follow_usage_rows(rig: &dyn Rig) {
     assert_eq!(figures(&root, root.agent).await.0, tokens(131));
 
     spend(&mut leaf, 200, 300, Vec::new()).await;
-    let status = Status::Dead;
-    let agent = leaf.agent;
-    desk.effects([Effect::Agent(AgentEffect::SetStatus { agent, status })])
-        .await
-        .unwrap();
+    desk.done([set_status(leaf.agent, Status::Dead)]).await;
     spend(&mut middle, 5, 35, Vec::new()).await;
 
     assert_eq!(figures(&root, root.agent).await.0, tokens(336));
@@ -210,18 +199,14 @@ pub(super) async fn reservations_end_with_process_and_lease(rig: &dyn Rig) {
     reserve(&given, 2, capped, 20).await.unwrap();
     assert_eq!(figures(&root, root.agent).await.1, tokens(70));
 
-    let (agent, epoch) = (given.agent, given.epoch);
-    second
-        .effects([Effect::Lease(LeaseEffect::Give { agent, epoch })])
-        .await
-        .unwrap();
+    second.done([give(given.agent, given.epoch.0)]).await;
 
     assert_eq!(figures(&root, root.agent).await.1, tokens(50));
     let agent = other.agent;
     drop((second, other, given));
     rig.kill_second();
     assert_eq!(figures(&root, root.agent).await.1, tokens(0));
-    let taken = desk.effects([Effect::Lease(LeaseEffect::Take { agent })]);
+    let taken = desk.effects([take(agent)]);
     let (_, epoch) = taken.await.unwrap().leases[0];
     let heir = desk.holder(agent, epoch, Seq(0));
     reserve(&heir, 1, capped, 30).await.unwrap();
@@ -291,20 +276,15 @@ pub(super) async fn agents_below_a_cap_are_counted(rig: &dyn Rig) {
     make(leaf, root.agent).await.unwrap();
     let refused = make(below("more"), root.agent).await;
 
-    assert!(
-        matches!(refused, Err(CommitError::TooManyAgents { root: named, most: 3, running: 3 }) if named == root.agent),
-        "{refused:?}"
+    assert_refused!(
+        refused,
+        CommitError::TooManyAgents { root: named, most: 3, running: 3 }
+            if *named == root.agent
     );
     make(below("one"), middle.agent).await.unwrap();
     let refused = make(below("another"), middle.agent).await;
-    assert!(
-        matches!(refused, Err(CommitError::TooManyAgents { .. })),
-        "{refused:?}"
-    );
-    let status = Status::Dead;
-    desk.effects([Effect::Agent(AgentEffect::SetStatus { agent: id, status })])
-        .await
-        .unwrap();
+    assert_refused!(refused, CommitError::TooManyAgents { .. });
+    desk.done([set_status(id, Status::Dead)]).await;
     make(below("last"), middle.agent).await.unwrap();
     let store: Arc<dyn Log> = Arc::clone(&desk.store);
     assert_eq!(store.agents(None).await.unwrap().len(), 5);

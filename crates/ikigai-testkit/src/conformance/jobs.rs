@@ -2,10 +2,10 @@
 
 use ikigai_core::data::{ProcessData, ProcessState};
 use ikigai_core::{AgentId, Event, Seq, Span};
-use ikigai_store::{CommitError, Effect, JobEffect, JobRecord, LeaseEffect, MailEffect, MailState};
+use ikigai_store::{CommitError, Effect, JobEffect, JobRecord, MailEffect, MailState};
 
 use super::Rig;
-use super::samples::{at, user};
+use super::samples::{at, give, take, user};
 use super::workbench::Workbench;
 
 fn record(desk: &Workbench, agent: AgentId, number: u64) -> JobRecord {
@@ -52,9 +52,9 @@ pub(super) async fn processes_are_listed_until_they_end(rig: &dyn Rig) {
     };
     let rows = vec![started(1).into_row(agent, at(1))];
     holder.commit(rows, vec![start(&first)]).await.unwrap();
-    desk.effects([start(&elsewhere)]).await.unwrap();
+    desk.done([start(&elsewhere)]).await;
     holder.append([user("between"), started(2)]).await.unwrap();
-    desk.effects([start(&second)]).await.unwrap();
+    desk.done([start(&second)]).await;
 
     let store = rig.second();
     let both = [first.clone(), second.clone()];
@@ -63,15 +63,14 @@ pub(super) async fn processes_are_listed_until_they_end(rig: &dyn Rig) {
     assert_eq!(store.open_jobs(None).await.unwrap(), all);
 
     let (job, ended) = (first.id, at(7));
-    desk.effects([
+    desk.done([
         Effect::Job(JobEffect::Read { job, bytes: 12 }),
         Effect::Job(JobEffect::DropPattern { job }),
         Effect::Job(JobEffect::End { job, ended }),
         // A read after the end is recorded too.
         Effect::Job(JobEffect::Read { job, bytes: 34 }),
     ])
-    .await
-    .unwrap();
+    .await;
 
     let first = JobRecord {
         pattern: None,
@@ -100,7 +99,7 @@ pub(super) async fn refused_processes_leave_no_record(rig: &dyn Rig) {
     let agent = holder.agent;
     let job = record(&desk, agent, 1);
     let unknown = record(&desk, agent, 2).id;
-    desk.effects([start(&job)]).await.unwrap();
+    desk.done([start(&job)]).await;
     let end = |job| Effect::Job(JobEffect::End { job, ended: at(2) });
     let refused = [
         vec![start(&job)],
@@ -114,35 +113,21 @@ pub(super) async fn refused_processes_leave_no_record(rig: &dyn Rig) {
     ];
     for effects in refused {
         let refused = desk.effects(effects).await;
-        assert!(
-            matches!(refused, Err(CommitError::BadBatch(_))),
-            "{refused:?}"
-        );
+        assert_refused!(refused, CommitError::BadBatch(_));
     }
     let lost = record(&desk, desk.ids.agent(), 1);
     let refused = desk.effects([start(&lost)]).await;
-    assert!(
-        matches!(refused, Err(CommitError::NoAgent(_))),
-        "{refused:?}"
-    );
+    assert_refused!(refused, CommitError::NoAgent(_));
     let open = desk.store.open_jobs(Some(agent)).await.unwrap();
     assert_eq!(open, std::slice::from_ref(&job));
 
     // Another process takes the agent: what its former holder starts is refused.
-    let give = Effect::Lease(LeaseEffect::Give {
-        agent,
-        epoch: ikigai_core::Epoch(1),
-    });
-    desk.effects([give]).await.unwrap();
-    let take = Effect::Lease(LeaseEffect::Take { agent });
-    desk.second(rig).effects([take]).await.unwrap();
+    desk.done([give(agent, 1)]).await;
+    desk.second(rig).done([take(agent)]).await;
     let second = record(&desk, agent, 2);
     let rows = vec![started(2).into_row(agent, at(3))];
     let fenced = holder.commit(rows, vec![start(&second)]).await;
-    assert!(
-        matches!(fenced, Err(CommitError::Fenced { .. })),
-        "{fenced:?}"
-    );
+    assert_refused!(fenced, CommitError::Fenced { .. });
     let open = desk.store.open_jobs(None).await.unwrap();
     assert_eq!(open, [job]);
 }
@@ -163,15 +148,12 @@ pub(super) async fn notices_are_mail_about_a_process(rig: &dyn Rig) {
     };
     let lost = desk.ids.agent();
     let refused = desk.effects([notify(lost, "lost")]).await;
-    assert!(
-        matches!(refused, Err(CommitError::NoAgent(_))),
-        "{refused:?}"
-    );
+    assert_refused!(refused, CommitError::NoAgent(_));
 
-    desk.effects([notify(holder.agent, "ended")]).await.unwrap();
+    desk.done([notify(holder.agent, "ended")]).await;
 
     let again = desk.effects([notify(holder.agent, "twice")]).await;
-    assert!(matches!(again, Err(CommitError::BadBatch(_))), "{again:?}");
+    assert_refused!(again, CommitError::BadBatch(_));
     let queued = rig.second().queued_mail(holder.agent).await.unwrap();
     assert_eq!(queued.len(), 1);
     assert_eq!(queued[0].id, mail);

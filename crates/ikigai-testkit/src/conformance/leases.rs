@@ -2,14 +2,13 @@
 
 use ikigai_core::{AgentId, Epoch, Seq};
 use ikigai_store::{
-    AgentEffect, Batch, CommitError, Committed, DraftEffect, Effect, HeadClaim, LeaseClaim,
-    LeaseEffect, NewAgent, Status,
+    Batch, CommitError, Committed, Effect, HeadClaim, LeaseClaim, NewAgent, Status,
 };
 
 use super::Rig;
 use super::samples::{
-    at, childs_fork_row, kill_row, mark, one_of_each_kind, parents_fork_row, user, user_mail,
-    user_row,
+    append_draft, at, childs_fork_row, create, give, kill_row, mark, one_of_each_kind,
+    parents_fork_row, set_status, take, user, user_mail, user_row,
 };
 use super::workbench::{Workbench, all_rows, assert_fenced};
 
@@ -22,12 +21,7 @@ pub(super) async fn stale_lease_write_is_refused(rig: &dyn Rig) {
     let mut former = desk.agent("root").await;
     former.append([user("mine")]).await.unwrap();
     give_back(&desk, former.agent, former.epoch).await;
-    let taken = second
-        .effects([Effect::Lease(LeaseEffect::Take {
-            agent: former.agent,
-        })])
-        .await
-        .unwrap();
+    let taken = second.done([take(former.agent)]).await;
     assert_eq!(taken.leases, [(former.agent, Epoch(2))]);
 
     let mut heir = second.holder(former.agent, Epoch(2), Seq(1));
@@ -70,21 +64,15 @@ pub(super) async fn lease_free_rows_keep_sequence(rig: &dyn Rig) {
     assert_eq!(fork.rows, [holder.row(3)]);
 
     let refused = holder.append([user("two")]).await;
-    assert!(
-        matches!(
-            refused,
-            Err(CommitError::Behind { agent, expected: Seq(1), actual: Seq(3) })
-                if agent == holder.agent
-        ),
-        "{refused:?}"
+    assert_refused!(
+        refused,
+        CommitError::Behind { agent, expected: Seq(1), actual: Seq(3) }
+            if *agent == holder.agent
     );
     let mut ahead = holder.clone();
     ahead.head = Seq(9);
     let refused = ahead.append([user("two")]).await;
-    assert!(
-        matches!(refused, Err(CommitError::Behind { .. })),
-        "{refused:?}"
-    );
+    assert_refused!(refused, CommitError::Behind { .. });
     holder.head = Seq(3);
     let done = holder.append([user("two")]).await.unwrap();
 
@@ -106,18 +94,12 @@ pub(super) async fn only_fork_and_kill_rows_need_no_lease(rig: &dyn Rig) {
 
     for (kind, event) in rows.filter(|(kind, _)| !free.contains(&kind.name())) {
         let refused = desk.lease_free(event.into_row(holder.agent, at(0))).await;
-        assert!(
-            matches!(refused, Err(CommitError::BadBatch(_))),
-            "{kind}: {refused:?}"
-        );
+        assert_refused!(refused, CommitError::BadBatch(_), "{kind}");
     }
     let refused = desk
         .lease_free(childs_fork_row(holder.agent, holder.agent))
         .await;
-    assert!(
-        matches!(refused, Err(CommitError::BadBatch(_))),
-        "{refused:?}"
-    );
+    assert_refused!(refused, CommitError::BadBatch(_));
 
     assert_eq!(desk.rows(holder.agent).await, []);
 }
@@ -134,20 +116,16 @@ pub(super) async fn one_writer_per_agent_dead_owner_replaced_at_once(rig: &dyn R
     holder.append([user("from the second")]).await.unwrap();
     let agent = holder.agent;
 
-    let refused = desk
-        .effects([Effect::Lease(LeaseEffect::Take { agent })])
-        .await;
+    let refused = desk.effects([take(agent)]).await;
     let owner = desk
         .head(agent)
         .await
         .owner
         .expect("the second process holds it");
-    assert!(
-        matches!(
-            &refused,
-            Err(CommitError::Held { agent: held, owner: named }) if *held == agent && *named == owner
-        ),
-        "{refused:?}"
+    assert_refused!(
+        refused,
+        CommitError::Held { agent: held, owner: named }
+            if *held == agent && *named == owner
     );
     assert_eq!(owner.id, second_process);
     let mut intruder = desk.holder(agent, Epoch(1), Seq(1));
@@ -159,10 +137,7 @@ pub(super) async fn one_writer_per_agent_dead_owner_replaced_at_once(rig: &dyn R
     assert!(!desk.store.is_process_alive(&owner).await.unwrap());
     let head = desk.head(agent).await;
     assert_eq!(head.owner, Some(owner), "a dead owner is still named");
-    let taken = desk
-        .effects([Effect::Lease(LeaseEffect::Take { agent })])
-        .await
-        .unwrap();
+    let taken = desk.done([take(agent)]).await;
     assert_eq!(taken.leases, [(agent, Epoch(2))]);
     let mut heir = desk.holder(agent, Epoch(2), Seq(1));
     heir.append([user("from the first")]).await.unwrap();
@@ -211,53 +186,28 @@ pub(super) async fn second_process_watches_forks_kills_and_mails_only(rig: &dyn 
         parents_fork_row(agent, child_id),
         childs_fork_row(agent, child_id),
     ];
-    let with = vec![Effect::Agent(AgentEffect::Create {
-        agent: child,
-        owned: true,
-    })];
-    second
-        .store
-        .commit(Batch { heads, rows, with })
-        .await
-        .unwrap();
+    let with = vec![create(child, true)];
+    second.commit(heads, rows, with).await.unwrap();
 
     let text = "from your user".to_owned();
     let mail = second.ids.mail();
     let send = user_mail(mail, agent, text, at(1));
-    second.effects([send]).await.unwrap();
-    assert_eq!(desk.store.mail(agent).await.unwrap()[0].id, mail);
+    second.done([send]).await;
+    assert_eq!(desk.mail(agent).await[0].id, mail);
 
     let mut intruder = second.holder(agent, Epoch(1), Seq(4));
     assert_fenced(&intruder.append([user("no")]).await, agent, Epoch(1));
     let text = "no".to_owned();
-    let draft = Effect::Draft(DraftEffect::Append {
-        agent,
-        epoch: Epoch(1),
-        text,
-        at: at(1),
-    });
+    let draft = append_draft(agent, 1, text, at(1));
     assert_fenced(&second.effects([draft]).await, agent, Epoch(1));
-    let give = Effect::Lease(LeaseEffect::Give {
-        agent,
-        epoch: Epoch(1),
-    });
+    let give = give(agent, 1);
     assert_fenced(&second.effects([give]).await, agent, Epoch(1));
 
     let heads = vec![HeadClaim { agent, lease: None }];
-    let with = vec![Effect::Agent(AgentEffect::SetStatus {
-        agent,
-        status: Status::Dead,
-    })];
+    let with = vec![set_status(agent, Status::Dead)];
     let rows = vec![kill_row(agent, agent)];
-    second
-        .store
-        .commit(Batch { heads, rows, with })
-        .await
-        .unwrap();
-    assert_eq!(
-        desk.store.agent(agent).await.unwrap().unwrap().status,
-        Status::Dead
-    );
+    second.commit(heads, rows, with).await.unwrap();
+    assert_eq!(desk.record(agent).await.status, Status::Dead);
 
     // The holder of a killed agent still writes the end of its turn.
     holder.head = Seq(5);
@@ -270,24 +220,14 @@ pub(super) async fn a_lease_that_is_held_is_kept(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
 
-    let taken = desk
-        .effects([Effect::Lease(LeaseEffect::Take {
-            agent: holder.agent,
-        })])
-        .await
-        .unwrap();
+    let taken = desk.done([take(holder.agent)]).await;
 
     assert_eq!(taken.leases, [(holder.agent, Epoch(1))]);
     assert_eq!(desk.head(holder.agent).await.epoch, Epoch(1));
     holder.append([user("still here")]).await.unwrap();
     let unknown = desk.ids.agent();
-    let refused = desk
-        .effects([Effect::Lease(LeaseEffect::Take { agent: unknown })])
-        .await;
-    assert!(
-        matches!(refused, Err(CommitError::NoAgent(agent)) if agent == unknown),
-        "{refused:?}"
-    );
+    let refused = desk.effects([take(unknown)]).await;
+    assert_refused!(refused, CommitError::NoAgent(agent) if *agent == unknown);
 }
 
 /// A lease that was given back has no owner.
@@ -297,17 +237,11 @@ pub(super) async fn a_lease_given_back_is_free(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
     holder.append([user("one")]).await.unwrap();
-    let wrong = Effect::Lease(LeaseEffect::Give {
-        agent: holder.agent,
-        epoch: Epoch(2),
-    });
+    let wrong = give(holder.agent, 2);
     assert_fenced(&desk.effects([wrong]).await, holder.agent, Epoch(1));
 
     // Given back after the rows of the same batch.
-    let give = Effect::Lease(LeaseEffect::Give {
-        agent: holder.agent,
-        epoch: Epoch(1),
-    });
+    let give = give(holder.agent, 1);
     let last = vec![user_row(holder.agent, "two")];
     holder.commit(last, vec![give]).await.unwrap();
 
@@ -317,12 +251,7 @@ pub(super) async fn a_lease_given_back_is_free(rig: &dyn Rig) {
         holder.agent,
         Epoch(1),
     );
-    let taken = desk
-        .effects([Effect::Lease(LeaseEffect::Take {
-            agent: holder.agent,
-        })])
-        .await
-        .unwrap();
+    let taken = desk.done([take(holder.agent)]).await;
     assert_eq!(taken.leases, [(holder.agent, Epoch(2))]);
     assert_fenced(
         &holder.append([user("three")]).await,
@@ -356,25 +285,16 @@ pub(super) async fn things_are_made_before_rows(rig: &dyn Rig) {
         }],
         rows: vec![user_row(id, "first")],
         with: vec![
-            Effect::Lease(LeaseEffect::Give {
-                agent: id,
-                epoch: Epoch(1),
-            }),
-            Effect::Agent(AgentEffect::SetStatus {
-                agent: id,
-                status: Status::Dead,
-            }),
+            give(id, 1),
+            set_status(id, Status::Dead),
             Effect::MakeSession {
                 session,
                 name: "new".to_owned(),
                 directory: "/new".to_owned(),
                 at: at(0),
             },
-            Effect::Agent(AgentEffect::Create {
-                agent,
-                owned: false,
-            }),
-            Effect::Lease(LeaseEffect::Take { agent: id }),
+            create(agent, false),
+            take(id),
         ],
     };
 
@@ -382,12 +302,10 @@ pub(super) async fn things_are_made_before_rows(rig: &dyn Rig) {
 
     assert_eq!(done.leases, [(id, Epoch(1))]);
     assert_eq!(desk.texts(id).await, ["first"]);
-    let record = desk.store.agent(id).await.unwrap().unwrap();
+    let record = desk.record(id).await;
     assert_eq!((record.status, record.owner), (Status::Dead, None));
 }
 
 async fn give_back(desk: &Workbench, agent: AgentId, epoch: Epoch) {
-    desk.effects([Effect::Lease(LeaseEffect::Give { agent, epoch })])
-        .await
-        .unwrap();
+    desk.done([give(agent, epoch.0)]).await;
 }

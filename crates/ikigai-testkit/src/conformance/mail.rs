@@ -1,12 +1,11 @@
 //! Checks of mail.
 
 use ikigai_store::{
-    AgentEffect, CommitError, Committed, Effect, MailEffect, MailId, MailOrigin, MailState,
-    MailTopic, Status,
+    CommitError, Committed, Effect, MailEffect, MailId, MailOrigin, MailState, MailTopic, Status,
 };
 
 use super::Rig;
-use super::samples::{at, user_mail, user_row};
+use super::samples::{at, set_status, user_mail, user_row};
 use super::workbench::Workbench;
 
 /// E10c: mail is returned in order of sending, and consumed once, with the row that shows it.
@@ -37,29 +36,22 @@ pub(super) async fn mail_is_delivered_once_bounced_or_withdrawn(rig: &dyn Rig) {
             at: at([5, 5, -1, 0][n]),
         })
     };
-    desk.effects([send(0, Some(sender)), send(1, None)])
-        .await
-        .unwrap();
-    desk.effects([send(2, Some(holder.agent))]).await.unwrap();
-    desk.effects([send(3, None)]).await.unwrap();
+    desk.done([send(0, Some(sender)), send(1, None)]).await;
+    desk.done([send(2, Some(holder.agent))]).await;
+    desk.done([send(3, None)]).await;
     let again = desk.effects([send(0, None)]).await;
-    assert!(matches!(again, Err(CommitError::BadBatch(_))), "{again:?}");
+    assert_refused!(again, CommitError::BadBatch(_));
 
     let by = holder.row(1);
     let show = vec![user_row(holder.agent, "mail 1")];
     let consume = Effect::Mail(MailEffect::Consume { mail: mail[1], by });
     let unshown = desk.effects([consume.clone()]).await;
-    assert!(
-        matches!(unshown, Err(CommitError::BadBatch(_))),
-        "{unshown:?}"
-    );
+    assert_refused!(unshown, CommitError::BadBatch(_));
     holder.commit(show, vec![consume]).await.unwrap();
-    desk.effects([Effect::Mail(MailEffect::Withdraw { mail: mail[2] })])
-        .await
-        .unwrap();
-    desk.effects([Effect::Mail(MailEffect::Bounce { mail: mail[3] })])
-        .await
-        .unwrap();
+    desk.done([Effect::Mail(MailEffect::Withdraw { mail: mail[2] })])
+        .await;
+    desk.done([Effect::Mail(MailEffect::Bounce { mail: mail[3] })])
+        .await;
 
     for gone in &mail[1..] {
         for effect in [
@@ -84,7 +76,7 @@ pub(super) async fn mail_is_delivered_once_bounced_or_withdrawn(rig: &dyn Rig) {
         never_sent,
     );
 
-    let told = desk.store.mail(holder.agent).await.unwrap();
+    let told = desk.mail(holder.agent).await;
     let states: Vec<_> = told
         .iter()
         .map(|mail| (mail.id, mail.state, mail.shown_by))
@@ -114,7 +106,7 @@ pub(super) async fn mail_is_delivered_once_bounced_or_withdrawn(rig: &dyn Rig) {
     assert_eq!(told[2].text, "mail 2\n\"'\u{1f4ec}");
     assert_eq!(told[2].sent_at, at(-1));
     assert_eq!(desk.texts(holder.agent).await, ["mail 1"]);
-    assert_eq!(desk.store.mail(sender).await.unwrap(), []);
+    assert_eq!(desk.mail(sender).await, []);
 }
 
 /// Mail of an agent names its sender, and no other mail does.
@@ -133,19 +125,13 @@ pub(super) async fn mail_names_a_sender_if_an_agent_sent_it(rig: &dyn Rig) {
             at: at(0),
         });
         let refused = desk.effects([send]).await;
-        assert!(
-            matches!(refused, Err(CommitError::BadBatch(_))),
-            "{refused:?}"
-        );
+        assert_refused!(refused, CommitError::BadBatch(_));
     }
-    assert_eq!(desk.store.mail(to).await.unwrap(), []);
+    assert_eq!(desk.mail(to).await, []);
 }
 
 fn assert_gone(outcome: &Result<Committed, CommitError>, mail: MailId) {
-    assert!(
-        matches!(outcome, Err(CommitError::MailGone(gone)) if *gone == mail),
-        "{outcome:?}"
-    );
+    assert_refused!(outcome, CommitError::MailGone(gone) if *gone == mail);
 }
 
 /// E10c: mail to an agent that is not running is refused.
@@ -158,44 +144,24 @@ pub(super) async fn mail_to_the_dead_is_refused(rig: &dyn Rig) {
     let send = |mail, to| user_mail(mail, to, "", at(0));
     let queued = desk.ids.mail();
     let withdrawn = desk.ids.mail();
-    desk.effects([send(queued, agent), send(withdrawn, agent)])
-        .await
-        .unwrap();
-    desk.effects([Effect::Mail(MailEffect::Withdraw { mail: withdrawn })])
-        .await
-        .unwrap();
+    desk.done([send(queued, agent), send(withdrawn, agent)])
+        .await;
+    desk.done([Effect::Mail(MailEffect::Withdraw { mail: withdrawn })])
+        .await;
 
     for status in [Status::Dead, Status::Reaped] {
-        desk.effects([Effect::Agent(AgentEffect::SetStatus { agent, status })])
-            .await
-            .unwrap();
+        desk.done([set_status(agent, status)]).await;
         let refused = desk.effects([send(desk.ids.mail(), agent)]).await;
-        assert!(
-            matches!(refused, Err(CommitError::Dead(dead)) if dead == agent),
-            "{refused:?}"
-        );
+        assert_refused!(refused, CommitError::Dead(dead) if *dead == agent);
     }
     let nobody = desk.ids.agent();
     let refused = desk.effects([send(desk.ids.mail(), nobody)]).await;
-    assert!(
-        matches!(refused, Err(CommitError::NoAgent(no)) if no == nobody),
-        "{refused:?}"
-    );
+    assert_refused!(refused, CommitError::NoAgent(no) if *no == nobody);
     let again = desk
         .effects([Effect::Mail(MailEffect::Bounce { mail: queued })])
         .await;
-    assert!(
-        matches!(again, Err(CommitError::MailGone(gone)) if gone == queued),
-        "{again:?}"
-    );
+    assert_refused!(again, CommitError::MailGone(gone) if *gone == queued);
 
-    let states: Vec<_> = desk
-        .store
-        .mail(agent)
-        .await
-        .unwrap()
-        .iter()
-        .map(|m| m.state)
-        .collect();
+    let states: Vec<_> = desk.mail(agent).await.iter().map(|m| m.state).collect();
     assert_eq!(states, [MailState::Bounced, MailState::Withdrawn]);
 }

@@ -18,6 +18,18 @@
 //!
 //! A check is a function in one of the folder's modules and one line in `store_checks!`.
 
+/// Asserts that a commit was refused with an error that fits the pattern.
+macro_rules! assert_refused {
+    ($outcome:expr, $error:pat $(if $guard:expr)? $(, $($label:tt)+)?) => {
+        match &$outcome {
+            Err($error) $(if $guard)? => {}
+            other => panic!("{other:?} {}", assert_refused!(@label $($($label)+)?)),
+        }
+    };
+    (@label) => { "" };
+    (@label $($label:tt)+) => { format_args!($($label)+) };
+}
+
 mod agents;
 mod budgets;
 mod jobs;

@@ -4,11 +4,11 @@ use ikigai_core::kind::PartRule;
 use ikigai_core::{
     ControlQuery, Direction, Epoch, Event, Kind, Micros, NewRow, PageQuery, Seq, Span, StoredKind,
 };
-use ikigai_store::{Batch, CommitError, Effect, HeadClaim, MailEffect, RestorePoint, Snapshot};
+use ikigai_store::{CommitError, Effect, HeadClaim, MailEffect, Snapshot};
 
 use super::Rig;
 use super::samples::{at, kill_row, mark, one_of_each_kind, rewind, usage, user, user_row};
-use super::workbench::{Workbench, stored};
+use super::workbench::{Workbench, seqs, stored};
 
 /// S1-9: every kind is stored and reads back with the same kind, content, data and time.
 pub(super) async fn insert_and_read_back_every_kind(rig: &dyn Rig) {
@@ -43,10 +43,7 @@ pub(super) async fn insert_refuses_unknown_kind(rig: &dyn Rig) {
         for row in rule_breakers(event.into_row(holder.agent, at(0))) {
             let batch = vec![user_row(holder.agent, "before"), row.clone()];
             let refused = holder.commit(batch, Vec::new()).await;
-            assert!(
-                matches!(refused, Err(CommitError::BadRow(_))),
-                "{row:?}: {refused:?}"
-            );
+            assert_refused!(refused, CommitError::BadRow(_), "{row:?}");
         }
     }
 
@@ -72,7 +69,7 @@ pub(super) async fn foreign_rows_are_read_as_they_are(rig: &dyn Rig) {
     holder.append([user("after")]).await.unwrap();
 
     let rows = desk.rows(holder.agent).await;
-    let places: Vec<u64> = rows.iter().map(|row| row.at.seq.0).collect();
+    let places = seqs(&rows);
     assert_eq!(places, [1, 2, 3, 4, 5]);
     for (row, (kind, content, data, _)) in rows[1..].iter().zip(foreign) {
         assert_eq!(row.kind, StoredKind::of(kind));
@@ -96,10 +93,7 @@ pub(super) async fn row_without_owner_is_refused(rig: &dyn Rig) {
 
     let unclaimed = vec![user_row(holder.agent, "mine"), user_row(unknown, "whose?")];
     let refused = holder.commit(unclaimed, Vec::new()).await;
-    assert!(
-        matches!(refused, Err(CommitError::BadBatch(_))),
-        "{refused:?}"
-    );
+    assert_refused!(refused, CommitError::BadBatch(_));
 
     let claims = [
         desk.holder(unknown, Epoch(1), Seq(0)).claim(),
@@ -118,18 +112,8 @@ pub(super) async fn row_without_owner_is_refused(rig: &dyn Rig) {
             ],
         };
         let heads = vec![holder.claim(), claim];
-        let refused = desk
-            .store
-            .commit(Batch {
-                heads,
-                rows,
-                with: Vec::new(),
-            })
-            .await;
-        assert!(
-            matches!(refused, Err(CommitError::NoAgent(agent)) if agent == unknown),
-            "{refused:?}"
-        );
+        let refused = desk.commit(heads, rows, Vec::new()).await;
+        assert_refused!(refused, CommitError::NoAgent(agent) if *agent == unknown);
     }
 
     assert_eq!(desk.rows(holder.agent).await, []);
@@ -165,17 +149,14 @@ pub(super) async fn sequence_has_no_gaps(rig: &dyn Rig) {
             .unwrap_err();
         let stale = desk.holder(two.agent, Epoch(1), Seq(0)).claim();
         let rows = vec![lost(one.agent), lost(two.agent)];
-        let batch = Batch {
-            heads: vec![one.claim(), stale],
-            rows,
-            with: Vec::new(),
-        };
-        desk.store.commit(batch).await.unwrap_err();
+        desk.commit(vec![one.claim(), stale], rows, Vec::new())
+            .await
+            .unwrap_err();
     }
 
     for (agent, count) in [(one.agent, 15), (two.agent, 5)] {
         let rows = desk.rows(agent).await;
-        let places: Vec<u64> = rows.iter().map(|row| row.at.seq.0).collect();
+        let places = seqs(&rows);
         assert_eq!(places, (1..=count).collect::<Vec<u64>>());
         assert!(rows.iter().all(|row| row.at.agent == agent));
         assert!(
@@ -208,15 +189,7 @@ pub(super) async fn rows_of_several_agents_keep_their_order(rig: &dyn Rig) {
         .map(|(holder, text)| user_row(holder.agent, text))
         .collect();
     let heads = vec![two.claim(), one.claim()];
-    let done = desk
-        .store
-        .commit(Batch {
-            heads,
-            rows,
-            with: Vec::new(),
-        })
-        .await
-        .unwrap();
+    let done = desk.commit(heads, rows, Vec::new()).await.unwrap();
 
     assert_eq!(
         done.rows,
@@ -257,13 +230,7 @@ pub(super) async fn order_ignores_timestamps(rig: &dyn Rig) {
         rows.iter().map(|row| row.created_at).collect::<Vec<_>>(),
         times
     );
-    let touched = desk
-        .store
-        .agent(holder.agent)
-        .await
-        .unwrap()
-        .unwrap()
-        .touched_at;
+    let touched = desk.record(holder.agent).await.touched_at;
     assert_eq!(touched, Some(Micros(0)));
 }
 
@@ -377,26 +344,24 @@ pub(super) async fn an_agent_is_opened_with_one_question(rig: &dyn Rig) {
     };
     let (old, new) = (snapshot(1, "old"), snapshot(4, "new"));
     for snapshot in [&old, &new] {
-        desk.effects([Effect::PutSnapshot(snapshot.clone())])
-            .await
-            .unwrap();
+        desk.done([Effect::PutSnapshot(snapshot.clone())]).await;
     }
     let after = point(9).await;
     let short = point(1).await;
 
-    let seqs = |opening: &RestorePoint| -> Vec<_> {
-        opening.control.iter().map(|row| row.at.seq.0).collect()
-    };
     assert_eq!(unknown, None);
     assert_eq!(
-        (empty.head, seqs(&empty), empty.snapshot),
+        (empty.head, seqs(&empty.control), empty.snapshot),
         (Seq(0), vec![], None)
     );
-    assert_eq!((before.head, seqs(&before)), (Seq(8), vec![7, 5, 3, 1]));
+    assert_eq!(
+        (before.head, seqs(&before.control)),
+        (Seq(8), vec![7, 5, 3, 1])
+    );
     assert_eq!(before.snapshot, None);
-    assert_eq!((after.head, seqs(&after)), (Seq(8), vec![7, 5]));
+    assert_eq!((after.head, seqs(&after.control)), (Seq(8), vec![7, 5]));
     assert_eq!(after.snapshot, Some(new));
-    assert_eq!(seqs(&short), [7]);
+    assert_eq!(seqs(&short.control), [7]);
 }
 
 /// The control rows of a span come newest first; a limit keeps the newest.
@@ -418,7 +383,7 @@ pub(super) async fn control_rows_come_newest_first(rig: &dyn Rig) {
             .control(ControlQuery { span, limit })
             .await
             .unwrap();
-        rows.iter().map(|row| row.at.seq.0).collect()
+        seqs(&rows)
     };
 
     assert_eq!(control(1, 8, 9).await, [8, 6, 4, 2]);
@@ -449,7 +414,7 @@ pub(super) async fn usage_rows_come_newest_first(rig: &dyn Rig) {
     let found = async |from, to, limit| -> Vec<u64> {
         let span = Span::new(holder.agent, Seq(from), Seq(to));
         let rows = desk.store.usage(span, limit).await.unwrap();
-        rows.iter().map(|row| row.at.seq.0).collect()
+        seqs(&rows)
     };
 
     assert_eq!(found(1, 8, 9).await, [8, 6, 4, 2]);
@@ -489,8 +454,11 @@ pub(super) async fn messages_of_spans_are_counted(rig: &dyn Rig) {
     }
     let spans = vec![span(5, 8), span(1, 4)];
     let newest = desk.store.user_rows(spans, 3).await.unwrap();
-    let newest: Vec<_> = newest.iter().map(|row| row.at.seq.0).collect();
-    assert_eq!(newest, [7, 5, 3], "newest first, as far as the limit");
+    assert_eq!(
+        seqs(&newest),
+        [7, 5, 3],
+        "newest first, as far as the limit"
+    );
 }
 
 /// S3-22b: text and data are restored byte for byte.
@@ -570,7 +538,7 @@ async fn places(desk: &Workbench, span: Span, direction: Direction, limit: usize
         .await
         .unwrap();
     assert!(rows.iter().all(|row| row.at.agent == span.agent));
-    rows.iter().map(|row| row.at.seq.0).collect()
+    seqs(&rows)
 }
 
 /// Returns variants of the row: without a required part, or with a forbidden one.

@@ -6,8 +6,53 @@ use ikigai_core::data::{
     SummaryData, SystemData, SystemOrigin, ToolCallData, ToolResultData, UsageData, UserData,
     UserOrigin, Via,
 };
-use ikigai_core::{AgentId, Event, Kind, Micros, NewRow, RowRef, Seq, Settings};
-use ikigai_store::{Effect, MailEffect, MailId, MailOrigin, MailTopic};
+use ikigai_core::{AgentId, Epoch, Event, Kind, Micros, NewRow, RowRef, Seq, Settings};
+use ikigai_store::{
+    AgentEffect, DraftEffect, Effect, LeaseEffect, MailEffect, MailId, MailOrigin, MailTopic,
+    NewAgent, Status,
+};
+
+/// Makes the effect that takes a lease.
+pub(super) fn take(agent: AgentId) -> Effect {
+    Effect::Lease(LeaseEffect::Take { agent })
+}
+
+/// Makes the effect that gives a lease back.
+pub(super) fn give(agent: AgentId, epoch: u64) -> Effect {
+    let epoch = Epoch(epoch);
+    Effect::Lease(LeaseEffect::Give { agent, epoch })
+}
+
+/// Makes the effect that creates an agent, with its lease if it is owned.
+pub(super) fn create(agent: NewAgent, owned: bool) -> Effect {
+    Effect::Agent(AgentEffect::Create { agent, owned })
+}
+
+/// Makes the effect that sets an agent's status.
+pub(super) fn set_status(agent: AgentId, status: Status) -> Effect {
+    Effect::Agent(AgentEffect::SetStatus { agent, status })
+}
+
+/// Makes the effect that appends a part to a draft.
+pub(super) fn append_draft(
+    agent: AgentId,
+    epoch: u64,
+    text: impl Into<String>,
+    at: Micros,
+) -> Effect {
+    Effect::Draft(DraftEffect::Append {
+        agent,
+        epoch: Epoch(epoch),
+        text: text.into(),
+        at,
+    })
+}
+
+/// Makes the effect that drops a draft.
+pub(super) fn drop_draft(agent: AgentId, epoch: u64) -> Effect {
+    let epoch = Epoch(epoch);
+    Effect::Draft(DraftEffect::Drop { agent, epoch })
+}
 
 /// Makes the effect that sends a message of the user.
 pub(super) fn user_mail(mail: MailId, to: AgentId, text: impl Into<String>, at: Micros) -> Effect {

@@ -4,10 +4,10 @@ use ikigai_core::data::{AssistantData, BlobRef, ToolResultData};
 use ikigai_core::find::Words;
 use ikigai_core::{Event, Kind, Micros, RowRef};
 use ikigai_store::blobs::put_blob;
-use ikigai_store::{AgentEffect, Effect, Hit, Log, NewAgent, SearchPage, SearchQuery, SortOrder};
+use ikigai_store::{Effect, Hit, Log, NewAgent, SearchPage, SearchQuery, SortOrder};
 
 use super::Rig;
-use super::samples::{at, user, user_row};
+use super::samples::{at, create, user, user_row};
 use super::workbench::Workbench;
 
 fn query(typed: &str) -> SearchQuery {
@@ -199,12 +199,7 @@ pub(super) async fn hits_are_narrowed_by_agent_kind_model_time_and_directory(rig
         ..desk.new_agent("two")
     };
     let two_id = agent.id;
-    desk.effects([
-        make,
-        Effect::Agent(AgentEffect::Create { agent, owned: true }),
-    ])
-    .await
-    .unwrap();
+    desk.done([make, create(agent, true)]).await;
     let mut two = desk.holder(two_id, ikigai_core::Epoch(1), ikigai_core::Seq(0));
     let answer = |model: &str| Event::Assistant {
         text: "word".to_owned(),

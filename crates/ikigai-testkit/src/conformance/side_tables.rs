@@ -3,13 +3,15 @@
 use ikigai_core::{AgentId, Epoch, Event, Micros, RowRef, Seq, Settings};
 use ikigai_store::blobs::PART_BYTES;
 use ikigai_store::{
-    Agent, AgentEffect, Batch, BlobHash, CommitError, DraftEffect, DraftRecord, Effect,
-    EffectClass, LeaseEffect, Log, MailEffect, RunEffect, RunRecord, Snapshot, Status, history,
+    Agent, AgentEffect, BlobHash, CommitError, DraftRecord, Effect, EffectClass, Log, MailEffect,
+    RunEffect, RunRecord, Snapshot, Status, history,
 };
 use sha2::{Digest, Sha256};
 
 use super::Rig;
-use super::samples::{at, user, user_mail, user_row};
+use super::samples::{
+    append_draft, at, create, drop_draft, give, set_status, take, user, user_mail, user_row,
+};
 use super::workbench::{Workbench, assert_fenced};
 
 /// The parts of a draft are joined in order; it is dropped in the commit of its rows.
@@ -18,58 +20,40 @@ pub(super) async fn drafts_grow_and_go_with_the_rows(rig: &dyn Rig) {
     let mut holder = desk.agent("root").await;
     let agent = holder.agent;
     let other = desk.agent("other").await;
-    let part = |agent, text: &str, n| {
-        Effect::Draft(DraftEffect::Append {
-            agent,
-            epoch: Epoch(1),
-            text: text.to_owned(),
-            at: at(n),
-        })
-    };
-    assert_eq!(desk.store.draft(agent).await.unwrap(), None);
+    let part = |agent, text: &str, n| append_draft(agent, 1, text.to_owned(), at(n));
+    assert_eq!(desk.draft(agent).await, None);
 
-    desk.effects([part(agent, "Hel", 1)]).await.unwrap();
-    desk.effects([part(other.agent, "another", 9)])
-        .await
-        .unwrap();
-    desk.effects([part(agent, "lo, ", 2), part(agent, "w\u{f6}rld\n", 3)])
-        .await
-        .unwrap();
+    desk.done([part(agent, "Hel", 1)]).await;
+    desk.done([part(other.agent, "another", 9)]).await;
+    desk.done([part(agent, "lo, ", 2), part(agent, "w\u{f6}rld\n", 3)])
+        .await;
 
     let draft = DraftRecord {
         text: "Hello, w\u{f6}rld\n".to_owned(),
         updated_at: at(3),
     };
-    assert_eq!(desk.store.draft(agent).await.unwrap(), Some(draft.clone()));
+    assert_eq!(desk.draft(agent).await, Some(draft.clone()));
     assert_eq!(desk.head(agent).await.seq, Seq(0));
 
     // The refused row keeps the draft, the stored one drops it.
-    let drop_draft = || {
-        vec![Effect::Draft(DraftEffect::Drop {
-            agent,
-            epoch: Epoch(1),
-        })]
-    };
+    let drop_draft = || vec![drop_draft(agent, 1)];
     let mut behind = holder.clone();
     behind.head = Seq(5);
     behind
         .commit(vec![user_row(agent, "lost")], drop_draft())
         .await
         .unwrap_err();
-    assert_eq!(desk.store.draft(agent).await.unwrap(), Some(draft));
+    assert_eq!(desk.draft(agent).await, Some(draft));
     holder
         .commit(vec![user_row(agent, "Hello")], drop_draft())
         .await
         .unwrap();
-    assert_eq!(desk.store.draft(agent).await.unwrap(), None);
-    desk.effects(drop_draft()).await.unwrap();
+    assert_eq!(desk.draft(agent).await, None);
+    desk.done(drop_draft()).await;
 
-    desk.effects([part(agent, "next", 4)]).await.unwrap();
-    assert_eq!(desk.store.draft(agent).await.unwrap().unwrap().text, "next");
-    assert_eq!(
-        desk.store.draft(other.agent).await.unwrap().unwrap().text,
-        "another"
-    );
+    desk.done([part(agent, "next", 4)]).await;
+    assert_eq!(desk.draft(agent).await.unwrap().text, "next");
+    assert_eq!(desk.draft(other.agent).await.unwrap().text, "another");
 }
 
 /// Only the holder of the lease changes a draft; the next holder finds it.
@@ -77,55 +61,24 @@ pub(super) async fn drafts_are_fenced(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let second = desk.second(rig);
     let agent = desk.agent("root").await.agent;
-    let part = |epoch, text: &str| {
-        Effect::Draft(DraftEffect::Append {
-            agent,
-            epoch: Epoch(epoch),
-            text: text.to_owned(),
-            at: at(0),
-        })
-    };
-    let drop_draft = |epoch| {
-        Effect::Draft(DraftEffect::Drop {
-            agent,
-            epoch: Epoch(epoch),
-        })
-    };
-    desk.effects([part(1, "half an ans")]).await.unwrap();
-    desk.effects([Effect::Lease(LeaseEffect::Give {
-        agent,
-        epoch: Epoch(1),
-    })])
-    .await
-    .unwrap();
-    second
-        .effects([Effect::Lease(LeaseEffect::Take { agent })])
-        .await
-        .unwrap();
+    let part = |epoch, text: &str| append_draft(agent, epoch, text.to_owned(), at(0));
+    let drop = |epoch| drop_draft(agent, epoch);
+    desk.done([part(1, "half an ans")]).await;
+    desk.done([give(agent, 1)]).await;
+    second.done([take(agent)]).await;
 
-    for effect in [part(1, "wer"), part(2, "wer"), drop_draft(1), drop_draft(2)] {
+    for effect in [part(1, "wer"), part(2, "wer"), drop(1), drop(2)] {
         assert_fenced(&desk.effects([effect]).await, agent, Epoch(2));
     }
 
-    let found = second
-        .store
-        .draft(agent)
-        .await
-        .unwrap()
-        .map(|draft| draft.text);
+    let found = second.draft(agent).await.map(|draft| draft.text);
     assert_eq!(found.as_deref(), Some("half an ans"));
-    second.effects([drop_draft(2)]).await.unwrap();
-    assert_eq!(desk.store.draft(agent).await.unwrap(), None);
+    second.done([drop(2)]).await;
+    assert_eq!(desk.draft(agent).await, None);
     let unknown = desk.ids.agent();
-    let lost = Effect::Draft(DraftEffect::Drop {
-        agent: unknown,
-        epoch: Epoch(1),
-    });
+    let lost = drop_draft(unknown, 1);
     let refused = desk.effects([lost]).await;
-    assert!(
-        matches!(refused, Err(CommitError::NoAgent(no)) if no == unknown),
-        "{refused:?}"
-    );
+    assert_refused!(refused, CommitError::NoAgent(no) if *no == unknown);
 }
 
 /// A journalled run is listed from its start to its end, also for other processes.
@@ -170,11 +123,11 @@ pub(super) async fn open_runs_are_told_until_they_end(rig: &dyn Rig) {
 
     // Journalled in another order than started; runs with equal start times stay as journalled.
     for run in [&runs[2], &runs[4], &runs[3], &runs[0], &runs[1]] {
-        desk.effects([start(run)]).await.unwrap();
+        desk.done([start(run)]).await;
     }
-    desk.effects([start(&elsewhere)]).await.unwrap();
+    desk.done([start(&elsewhere)]).await;
     let again = desk.effects([start(&runs[0])]).await;
-    assert!(matches!(again, Err(CommitError::BadBatch(_))), "{again:?}");
+    assert_refused!(again, CommitError::BadBatch(_));
     assert_eq!(rig.second().open_runs(holder.agent).await.unwrap(), runs);
 
     let end = |run: &RunRecord| {
@@ -183,7 +136,7 @@ pub(super) async fn open_runs_are_told_until_they_end(rig: &dyn Rig) {
             ended: at(9),
         })
     };
-    desk.effects([end(&runs[1]), end(&runs[3])]).await.unwrap();
+    desk.done([end(&runs[1]), end(&runs[3])]).await;
     let open = [runs[0].clone(), runs[2].clone(), runs[4].clone()];
     assert_eq!(desk.store.open_runs(holder.agent).await.unwrap(), open);
     assert_eq!(
@@ -201,10 +154,7 @@ pub(super) async fn open_runs_are_told_until_they_end(rig: &dyn Rig) {
     };
     for effect in [unknown, end(&runs[1]), start(&lost)] {
         let refused = desk.effects([effect]).await;
-        assert!(
-            matches!(refused, Err(CommitError::BadBatch(_))),
-            "{refused:?}"
-        );
+        assert_refused!(refused, CommitError::BadBatch(_));
     }
 }
 
@@ -225,13 +175,10 @@ pub(super) async fn blobs_are_told_when_whole(rig: &dyn Rig) {
     assert_eq!(desk.store.blob(hash).await.unwrap(), None);
 
     // The middle is missing, then the end.
-    desk.effects([put(0, chunks[0]), put(2, chunks[2])])
-        .await
-        .unwrap();
+    desk.done([put(0, chunks[0]), put(2, chunks[2])]).await;
     assert_eq!(desk.store.blob(hash).await.unwrap(), None);
-    desk.effects([put(1, chunks[1]), put(1, b"another"), put(0, b"")])
-        .await
-        .unwrap();
+    desk.done([put(1, chunks[1]), put(1, b"another"), put(0, b"")])
+        .await;
     assert!(
         desk.store.blob(hash).await.unwrap() == Some(bytes),
         "the bytes are those put in"
@@ -243,14 +190,14 @@ pub(super) async fn blobs_are_told_when_whole(rig: &dyn Rig) {
         part: 0,
         bytes: b"first and ".to_vec(),
     };
-    desk.effects([first]).await.unwrap();
+    desk.done([first]).await;
     assert_eq!(desk.store.blob(cut).await.unwrap(), None);
     let last = Effect::PutBlobPart {
         hash: cut,
         part: 1,
         bytes: b"last".to_vec(),
     };
-    desk.effects([last]).await.unwrap();
+    desk.done([last]).await;
     assert_eq!(
         rig.second().blob(cut).await.unwrap().as_deref(),
         Some(whole)
@@ -258,10 +205,7 @@ pub(super) async fn blobs_are_told_when_whole(rig: &dyn Rig) {
 
     let too_large = put(3, &vec![0; PART_BYTES + 1]);
     let refused = desk.effects([too_large]).await;
-    assert!(
-        matches!(refused, Err(CommitError::BadBatch(_))),
-        "{refused:?}"
-    );
+    assert_refused!(refused, CommitError::BadBatch(_));
 
     let empty = hash_of(b"");
     assert_eq!(desk.store.blob(empty).await.unwrap(), None);
@@ -270,7 +214,7 @@ pub(super) async fn blobs_are_told_when_whole(rig: &dyn Rig) {
         part: 0,
         bytes: Vec::new(),
     };
-    desk.effects([part]).await.unwrap();
+    desk.done([part]).await;
     assert_eq!(desk.store.blob(empty).await.unwrap(), Some(Vec::new()));
 }
 
@@ -291,9 +235,7 @@ pub(super) async fn snapshots_are_found_at_or_before_a_row(rig: &dyn Rig) {
     let three = snapshot(holder.agent, 3, "{ \"at\": 3 }");
     let seven = snapshot(holder.agent, 7, "seven");
     for snapshot in [&seven, &three, &snapshot(other.agent, 5, "another's")] {
-        desk.effects([Effect::PutSnapshot(snapshot.clone())])
-            .await
-            .unwrap();
+        desk.done([Effect::PutSnapshot(snapshot.clone())]).await;
     }
 
     for (upto, expected) in [
@@ -311,9 +253,7 @@ pub(super) async fn snapshots_are_found_at_or_before_a_row(rig: &dyn Rig) {
         assert_eq!(found.as_ref(), expected, "at or before {upto}");
     }
     let again = snapshot(holder.agent, 7, "rebuilt");
-    desk.effects([Effect::PutSnapshot(again.clone())])
-        .await
-        .unwrap();
+    desk.done([Effect::PutSnapshot(again.clone())]).await;
     assert_eq!(
         desk.store.snapshot(holder.row(9)).await.unwrap(),
         Some(again)
@@ -417,15 +357,8 @@ pub(super) async fn effects_of_a_failed_batch_are_taken_back(rig: &dyn Rig) {
     let agent = holder.agent;
     let mail = desk.ids.mail();
     let send = |mail| user_mail(mail, agent, "mail".to_owned(), at(0));
-    let draft = || {
-        Effect::Draft(DraftEffect::Append {
-            agent,
-            epoch: Epoch(1),
-            text: "mail".to_owned(),
-            at: at(0),
-        })
-    };
-    desk.effects([send(mail), draft()]).await.unwrap();
+    let draft = || append_draft(agent, 1, "mail".to_owned(), at(0));
+    desk.done([send(mail), draft()]).await;
     let before = everything(&desk, agent, idle).await;
     let hash = hash_of(b"blob");
 
@@ -436,25 +369,16 @@ pub(super) async fn effects_of_a_failed_batch_are_taken_back(rig: &dyn Rig) {
             directory: String::new(),
             at: at(0),
         },
-        Effect::Agent(AgentEffect::Create {
-            agent: desk.new_agent("child"),
-            owned: true,
-        }),
-        Effect::Lease(LeaseEffect::Take { agent: idle }),
+        create(desk.new_agent("child"), true),
+        take(idle),
         Effect::Agent(AgentEffect::SetName {
             agent,
             name: "renamed".to_owned(),
         }),
         origin(agent, idle),
-        Effect::Agent(AgentEffect::SetStatus {
-            agent: idle,
-            status: Status::Dead,
-        }),
+        set_status(idle, Status::Dead),
         draft(),
-        Effect::Draft(DraftEffect::Drop {
-            agent,
-            epoch: Epoch(1),
-        }),
+        drop_draft(agent, 1),
         send(desk.ids.mail()),
         Effect::Mail(MailEffect::Consume {
             mail,
@@ -476,10 +400,7 @@ pub(super) async fn effects_of_a_failed_batch_are_taken_back(rig: &dyn Rig) {
             upto: holder.row(1),
             folded: String::new(),
         }),
-        Effect::Lease(LeaseEffect::Give {
-            agent,
-            epoch: Epoch(1),
-        }),
+        give(agent, 1),
     ];
     let rows = vec![user_row(agent, "shown")];
     // Each prefix of the list, followed by an effect that is refused.
@@ -489,20 +410,12 @@ pub(super) async fn effects_of_a_failed_batch_are_taken_back(rig: &dyn Rig) {
             mail: desk.ids.mail(),
         }));
         let refused = holder.commit(rows.clone(), with).await;
-        assert!(
-            matches!(refused, Err(CommitError::MailGone(_))),
-            "{refused:?}"
-        );
+        assert_refused!(refused, CommitError::MailGone(_));
         assert_eq!(everything(&desk, agent, idle).await, before);
         assert_eq!(desk.store.blob(hash).await.unwrap(), None);
     }
 
-    let batch = Batch {
-        heads: vec![holder.claim()],
-        rows,
-        with,
-    };
-    desk.store.commit(batch).await.unwrap();
+    desk.commit(vec![holder.claim()], rows, with).await.unwrap();
     assert_ne!(everything(&desk, agent, idle).await, before);
 }
 
@@ -534,13 +447,8 @@ pub(super) async fn the_pulse_beats_with_rows_and_mail_only(rig: &dyn Rig) {
     let still = desk.store.pulse().await.unwrap();
 
     let text = "so far".to_owned();
-    let draft = Effect::Draft(DraftEffect::Append {
-        agent,
-        epoch,
-        text: text.clone(),
-        at: at(1),
-    });
-    desk.effects([draft]).await.unwrap();
+    desk.done([append_draft(agent, epoch.0, text.clone(), at(1))])
+        .await;
     assert_eq!(desk.store.pulse().await.unwrap(), still);
 
     holder.append([user("a row")]).await.unwrap();
@@ -548,8 +456,8 @@ pub(super) async fn the_pulse_beats_with_rows_and_mail_only(rig: &dyn Rig) {
     assert!(grown.rows > still.rows && grown.mail == still.mail);
     assert_eq!(second.pulse().await.unwrap(), grown);
 
-    let mail = user_mail(desk.ids.mail(), agent, text, at(2));
-    desk.effects([mail]).await.unwrap();
+    desk.done([user_mail(desk.ids.mail(), agent, text, at(2))])
+        .await;
     let mailed = desk.store.pulse().await.unwrap();
     assert!(mailed.mail > grown.mail && mailed.rows == grown.rows);
 }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use ikigai_core::{AgentId, Epoch, Event, NewRow, PageQuery, Row, RowRef, Seq, SessionId, Span};
 use ikigai_store::{
-    AgentEffect, Batch, CommitError, Committed, Effect, Head, HeadClaim, LeaseClaim, Log, NewAgent,
+    AgentRecord, Batch, CommitError, Committed, DraftRecord, Effect, Head, HeadClaim, LeaseClaim,
+    Log, MailRecord, NewAgent,
 };
 
 use super::Rig;
-use super::samples::at;
+use super::samples::{at, create};
 use crate::IdSource;
 
 /// A process that works in one session.
@@ -33,7 +34,7 @@ impl Workbench {
             directory: "/home/ada/work".to_owned(),
             at: at(0),
         };
-        desk.effects([session]).await.unwrap();
+        desk.done([session]).await;
         desk
     }
 
@@ -62,9 +63,7 @@ impl Workbench {
     pub(super) async fn agent(&self, name: &str) -> Holder {
         let agent = self.new_agent(name);
         let id = agent.id;
-        self.effects([Effect::Agent(AgentEffect::Create { agent, owned: true })])
-            .await
-            .unwrap();
+        self.done([create(agent, true)]).await;
         self.holder(id, Epoch(1), Seq(0))
     }
 
@@ -72,12 +71,7 @@ impl Workbench {
     pub(super) async fn idle_agent(&self, name: &str) -> AgentId {
         let agent = self.new_agent(name);
         let id = agent.id;
-        self.effects([Effect::Agent(AgentEffect::Create {
-            agent,
-            owned: false,
-        })])
-        .await
-        .unwrap();
+        self.done([create(agent, false)]).await;
         id
     }
 
@@ -97,27 +91,44 @@ impl Workbench {
         effects: impl IntoIterator<Item = Effect>,
     ) -> Result<Committed, CommitError> {
         let with = effects.into_iter().collect();
-        self.store
-            .commit(Batch {
-                with,
-                ..Batch::default()
-            })
-            .await
+        self.commit(Vec::new(), Vec::new(), with).await
+    }
+
+    /// Commits a batch.
+    pub(super) async fn commit(
+        &self,
+        heads: Vec<HeadClaim>,
+        rows: Vec<NewRow>,
+        with: Vec<Effect>,
+    ) -> Result<Committed, CommitError> {
+        self.store.commit(Batch { heads, rows, with }).await
+    }
+
+    /// Commits effects alone, which must succeed.
+    pub(super) async fn done(&self, effects: impl IntoIterator<Item = Effect>) -> Committed {
+        self.effects(effects).await.unwrap()
+    }
+
+    /// Returns the record of an existing agent.
+    pub(super) async fn record(&self, agent: AgentId) -> AgentRecord {
+        self.store.agent(agent).await.unwrap().unwrap()
+    }
+
+    /// Returns the draft of an agent.
+    pub(super) async fn draft(&self, agent: AgentId) -> Option<DraftRecord> {
+        self.store.draft(agent).await.unwrap()
+    }
+
+    /// Returns the mail to an agent.
+    pub(super) async fn mail(&self, to: AgentId) -> Vec<MailRecord> {
+        self.store.mail(to).await.unwrap()
     }
 
     /// Commits one row without a lease.
     pub(super) async fn lease_free(&self, row: NewRow) -> Result<Committed, CommitError> {
-        let heads = vec![HeadClaim {
-            agent: row.agent,
-            lease: None,
-        }];
-        self.store
-            .commit(Batch {
-                heads,
-                rows: vec![row],
-                with: Vec::new(),
-            })
-            .await
+        let (agent, lease) = (row.agent, None);
+        let heads = vec![HeadClaim { agent, lease }];
+        self.commit(heads, vec![row], Vec::new()).await
     }
 
     /// Returns newest row and lease of an existing agent.
@@ -177,14 +188,8 @@ impl Holder {
         rows: Vec<NewRow>,
         with: Vec<Effect>,
     ) -> Result<Committed, CommitError> {
-        let done = self
-            .store
-            .commit(Batch {
-                heads: vec![self.claim()],
-                rows,
-                with,
-            })
-            .await?;
+        let heads = vec![self.claim()];
+        let done = self.store.commit(Batch { heads, rows, with }).await?;
         if let Some(last) = done.rows.last() {
             self.head = last.seq;
         }
@@ -211,6 +216,11 @@ pub(super) async fn all_rows(store: &dyn Log, agent: AgentId) -> Vec<Row> {
     store.page(query).await.unwrap()
 }
 
+/// Returns the sequence numbers of rows.
+pub(super) fn seqs(rows: &[Row]) -> Vec<u64> {
+    rows.iter().map(|row| row.at.seq.0).collect()
+}
+
 /// Returns the row that `new` should have become.
 pub(super) fn stored(new: NewRow, seq: Seq) -> Row {
     Row {
@@ -228,12 +238,9 @@ pub(super) fn assert_fenced(
     agent: AgentId,
     epoch: Epoch,
 ) {
-    assert!(
-        matches!(
-            outcome,
-            Err(CommitError::Fenced { agent: named, epoch: since })
-                if *named == agent && *since == epoch
-        ),
-        "{outcome:?}"
+    assert_refused!(
+        outcome,
+        CommitError::Fenced { agent: named, epoch: since }
+            if *named == agent && *since == epoch
     );
 }

@@ -7,21 +7,16 @@ mod encode_answer;
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::net::TcpStream;
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
 use self::cache::PromptCache;
 use self::encode_answer::MockUsage;
 use crate::server::{Received, Script, read_request};
+use crate::tcp_server::{TcpServer, held};
 use crate::wire::WireDialect;
-
-/// Time limit of every wait; only an endless test reaches it.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Scripted response to one request.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -51,9 +46,8 @@ pub struct MockRequest {
 
 /// The server. It ends on drop.
 pub struct Mock {
-    address: SocketAddr,
+    listening: TcpServer,
     shared: Arc<MockState>,
-    listening: Option<JoinHandle<()>>,
 }
 
 /// Script of the model: makes the response to each request.
@@ -70,7 +64,6 @@ struct MockState {
     /// Documents at other paths, by method and path.
     documents: Mutex<HashMap<String, (u16, String)>>,
     looked_up: Mutex<Vec<Received>>,
-    is_over: AtomicBool,
 }
 
 impl MockAnswer {
@@ -127,23 +120,18 @@ impl Mock {
     }
 
     fn with(shared: MockState) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
         let shared = Arc::new(shared);
-        let listening = thread::spawn({
-            let shared = Arc::clone(&shared);
-            move || listen(&listener, &shared)
+        let state = Arc::clone(&shared);
+        let listening = TcpServer::start(move || {
+            let state = Arc::clone(&state);
+            move |stream| answer(stream, &state)
         });
-        Self {
-            address,
-            shared,
-            listening: Some(listening),
-        }
+        Self { listening, shared }
     }
 
     /// Returns its URL.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("http://{}", self.listening.address)
     }
 
     /// Adds responses to the next requests, after the ones that are left.
@@ -178,17 +166,6 @@ impl Mock {
     }
 }
 
-impl Drop for Mock {
-    fn drop(&mut self) {
-        self.shared.is_over.store(true, Ordering::SeqCst);
-        // Wakes the thread that accepts.
-        let _ = TcpStream::connect(self.address);
-        if let Some(listening) = self.listening.take() {
-            let _ = listening.join();
-        }
-    }
-}
-
 impl MockState {
     fn next_said(&self, asked: MockRequest, text: &str) -> Option<MockAnswer> {
         if let Some(script) = held(&self.script).as_mut() {
@@ -204,28 +181,7 @@ impl MockState {
     }
 }
 
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn listen(listener: &TcpListener, shared: &Arc<MockState>) {
-    for stream in listener.incoming() {
-        if shared.is_over.load(Ordering::SeqCst) {
-            return;
-        }
-        let shared = Arc::clone(shared);
-        thread::spawn(move || {
-            // Some tests kill the client in the middle.
-            let _ = answer(stream?, &shared);
-            io::Result::Ok(())
-        });
-    }
-}
-
 fn answer(mut stream: TcpStream, shared: &MockState) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
     let Some(request) = read_request(&mut stream)? else {
         return Ok(());
     };
