@@ -32,28 +32,17 @@ fn command(output: &str, args: &str, echo: Option<&str>) -> Event {
 fn a_warning_is_read_from_its_severity_or_from_the_sign_of_older_rows() {
     let mut log = TestLog::default();
     let agent = log.root();
-    let mut field = command("no such row", "", Some("/say"));
+    let printed = |output, echo| command(output, "", Some(echo));
+    let mut field = printed("no row", "/say");
     if let Event::Command { data, .. } = &mut field {
         data.severity = Some(Severity::Warning);
     }
     let cases = [
-        (field, Severity::Warning, "no such row"),
-        (
-            command("⚠ no such row", "", Some("/say")),
-            Severity::Warning,
-            "no such row",
-        ),
-        (
-            command("fine ⚠", "", Some("/say")),
-            Severity::Info,
-            "fine ⚠",
-        ),
+        (field, Severity::Warning, "no row"),
+        (printed("⚠ no row", "/say"), Severity::Warning, "no row"),
+        (printed("fine ⚠", "/say"), Severity::Info, "fine ⚠"),
         // A program may print any character.
-        (
-            command("⚠ hot", "", Some("!!sensors")),
-            Severity::Info,
-            "⚠ hot",
-        ),
+        (printed("⚠ hot", "!!sensors"), Severity::Info, "⚠ hot"),
     ];
 
     for (event, severity, output) in cases {

@@ -245,36 +245,17 @@ fn thinking_block_carries_tagged_payload() {
         payload: Some("{ \"b\":1, \"a\":2 }".to_owned()),
     };
     let tagged = Some(payload("p", "m", "{ \"b\":1, \"a\":2 }"));
+    let changed = |change: fn(&mut StoredThinking)| {
+        let mut stored = whole.clone();
+        change(&mut stored);
+        stored
+    };
     let cases = [
         (whole.clone(), thinking("hm", tagged.clone())),
-        (
-            StoredThinking {
-                text: None,
-                ..whole.clone()
-            },
-            thinking("", tagged),
-        ),
-        (
-            StoredThinking {
-                provider: None,
-                ..whole.clone()
-            },
-            thinking("hm", None),
-        ),
-        (
-            StoredThinking {
-                model: None,
-                ..whole.clone()
-            },
-            thinking("hm", None),
-        ),
-        (
-            StoredThinking {
-                payload: None,
-                ..whole
-            },
-            thinking("hm", None),
-        ),
+        (changed(|it| it.text = None), thinking("", tagged)),
+        (changed(|it| it.provider = None), thinking("hm", None)),
+        (changed(|it| it.model = None), thinking("hm", None)),
+        (changed(|it| it.payload = None), thinking("hm", None)),
         (StoredThinking::default(), thinking("", None)),
     ];
     for (stored, expected) in cases {
