@@ -211,8 +211,7 @@ pub(crate) async fn used_up(
 /// Returns the text of a refused request.
 pub(crate) fn refusal(cap: &Cap, asking: AgentId, used: &str) -> String {
     format!(
-        "the budget of {} is used up: {used} · /budget there sets another or takes it off, then \
-         /retry",
+        "the budget of {} is used up: {used} · /budget to raise it, then /retry",
         cap.whose(asking)
     )
 }

@@ -61,9 +61,7 @@ pub enum EngineError {
     #[error("limit reached: {0} agents per root")]
     TooManyAgents(usize),
     /// A budget allows no more agents.
-    #[error(
-        "limit reached: the budget of `{name}` allows {most} agents. /budget there sets another"
-    )]
+    #[error("limit reached: the budget of `{name}` allows {most} agents. /budget to raise it")]
     AgentBudget {
         /// Agent with the budget.
         name: String,

@@ -20,9 +20,16 @@ pub fn tokens(tokens: u64) -> String {
 
 /// Formats a number of tokens with its noun: `1 token`, `2.1k tokens`.
 pub fn token_count(number: u64) -> String {
-    match number {
-        1 => "1 token".to_owned(),
-        _ => format!("{} tokens", tokens(number)),
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} token{plural}", tokens(number))
+}
+
+/// Formats what a kill takes along: ` and its 2 descendants`; empty for no descendants.
+pub fn with_descendants(below: usize) -> String {
+    match below {
+        0 => String::new(),
+        1 => " and its child".to_owned(),
+        below => format!(" and its {below} descendants"),
     }
 }
 
@@ -36,7 +43,7 @@ pub fn dollars(nano_usd: u64) -> String {
     }
 }
 
-/// Formats usage and cost: `48k in (36k from a cache) · 2.1k out · $0.04`.
+/// Formats usage and cost: `48k tokens in (36k cached) · 2.1k out · $0.04`.
 pub fn amounts(amounts: &Amounts) -> String {
     let cached = match amounts.cache_read.unwrap_or(0) {
         0 => String::new(),
@@ -47,7 +54,7 @@ pub fn amounts(amounts: &Amounts) -> String {
         .map_or_else(|| "price unknown".to_owned(), dollars);
     format!(
         "{} in{cached} · {} out · {cost}",
-        tokens(amounts.tokens_in()),
+        token_count(amounts.tokens_in()),
         tokens(amounts.output.unwrap_or(0)),
     )
 }

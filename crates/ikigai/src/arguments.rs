@@ -76,7 +76,7 @@ impl Arguments {
         let is_named = is_named || is_set;
         let asks_screen = screen.prompt.is_some() || is_named || screen.new || screen.headless;
         if arguments.verb.is_some() && asks_screen {
-            let text = "options before a command are for the screen: put them after the command";
+            let text = "put options after the command, as in `ikigai run --new \"hello\"`";
             refuse(ErrorKind::ArgumentConflict, text);
         }
         let prompt = screen.prompt.as_deref();

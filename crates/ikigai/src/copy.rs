@@ -50,7 +50,7 @@ pub(crate) fn copy(order: &CopyOrder) -> Result<ExitCode> {
     let refused = match copied? {
         Ok(tally) => {
             print(&format!(
-                "Copied and verified: {tally}\ndigest of both: {}\n",
+                "Copied and verified: {tally}\nDigest of both: {}\n",
                 tally.digest()
             ))?;
             return Ok(ExitCode::SUCCESS);

@@ -64,7 +64,9 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     }
     match engine {
         Some(EngineError::Commit(CommitError::Held { .. })) => {
-            print_stderr("hint: wait until it is done, or start another agent with --new");
+            print_stderr(
+                "hint: type the command there, or use another agent: --agent NAME or --new",
+            );
             exit::AGENT.into()
         }
         Some(

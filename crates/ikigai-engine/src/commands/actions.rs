@@ -16,7 +16,7 @@ use super::fork::{fork_line, no_room};
 use super::reply::Then;
 use super::{Reply, Trouble};
 use crate::family::{ForkRequest, Wait, apply_changes};
-use crate::figures::tokens;
+use crate::figures::{tokens, with_descendants};
 use crate::frontend::{FrontEnd, MergePreview, Next, UiEvent};
 use crate::inbox::read_mark;
 use crate::ledger::CommitPlan;
@@ -123,12 +123,7 @@ async fn kill(
     {
         Ok((rows, killed)) => {
             front.emit_rows(rows);
-            let below = killed.len() - 1;
-            let with = match below {
-                0 => String::new(),
-                1 => " and its child".to_owned(),
-                below => format!(" and its {below} descendants"),
-            };
+            let with = with_descendants(killed.len() - 1);
             let reply = Reply::says(format!("✗ killed {}{with}", target.name));
             let parent = target.parent.filter(|_| killed.contains(&own));
             Ok(match parent {
@@ -179,7 +174,7 @@ async fn remove_worktrees(
     for (agent, setting) in left {
         let removed = worktrees::remove(worker.engine().safety(), &setting).await;
         if let Err(reason) = removed {
-            failures.push(format!("the worktree of {} is left: {reason}", agent.name));
+            failures.push(format!("worktree of {} kept: {reason}", agent.name));
         }
     }
     match failures.as_slice() {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use ikigai_core::Settings;
+use ikigai_core::counts::counted;
 use ikigai_core::settings::Spend;
 use serde_json::{Map, Number, Value};
 
@@ -96,11 +97,8 @@ async fn together(ctx: &CommandContext<'_>) -> Result<String, EngineError> {
     };
     let mut text = format!("{}: {}", cost.agent.name, amounts(&cost.own));
     if cost.descendants > 0 {
-        let with = match cost.descendants {
-            1 => "with 1 descendant".to_owned(),
-            some => format!("with {some} descendants"),
-        };
-        let _ = write!(text, "\n{with}: {}", amounts(&cost.family));
+        let with = counted(cost.descendants, "descendant");
+        let _ = write!(text, "\nwith {with}: {}", amounts(&cost.family));
     }
     text.push_str(&caps(ctx).await?);
     Ok(text)

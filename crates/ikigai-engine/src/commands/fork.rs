@@ -210,7 +210,7 @@ async fn place_of(
     }
     match find_mark(engine, agent, Some(place)).await? {
         Some(mark) => Ok(mark),
-        None => Trouble::refused(format!("no mark {place}")),
+        None => Trouble::refused(format!("no mark \"{place}\" · /mark sets one")),
     }
 }
 

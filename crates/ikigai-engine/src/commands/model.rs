@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use ikigai_core::counts::counted;
 use ikigai_core::data::Amounts;
 use ikigai_core::project::{Scale, assemble, estimate_request};
 use ikigai_core::settings::ModelChoice;
@@ -96,12 +97,8 @@ async fn meaning(
     };
     let before = sent_before.as_ref().map_or(0, thinking_blocks);
     let left = before.saturating_sub(thinking_blocks(&request));
-    match left {
-        0 => {}
-        1 => meaning.push_str(". 1 thinking block is not sent"),
-        left => {
-            let _ = write!(meaning, ". {left} thinking blocks are not sent");
-        }
+    if left > 0 {
+        let _ = write!(meaning, ". Not sent: {}", counted(left, "thinking block"));
     }
     let window = models.describe(choice).context_tokens;
     let window = window

@@ -95,7 +95,7 @@ async fn stop(ctx: &CommandContext<'_>, name: &str, job: &JobRecord) -> Result<R
     let end = stop_process(job, StopCause::Request).await;
     Ok(Reply::says(match end {
         Some(end) => format!("Process {name}: {}", end.describe()),
-        None => format!("Process {name} was lost; its processes are ended"),
+        None => format!("Process {name}: lost, exit status unknown. All it started was ended"),
     }))
 }
 
@@ -112,7 +112,7 @@ async fn output_of(
         Ok(Err(error)) => {
             return Trouble::refused(format!("Cannot read the output of process {name}: {error}"));
         }
-        Err(_) => return Trouble::refused("The program is ending"),
+        Err(_) => return Trouble::refused("ikigai is exiting"),
     };
     let text = clean(&(ctx.engine().safety().blank)(&part.bytes));
     let first = format!("Process {name}: {}", job.command.trim());
@@ -126,5 +126,8 @@ fn refuse_elsewhere(ctx: &CommandContext<'_>, name: &str, job: &JobRecord) -> Re
     if is_here(ctx.engine(), job) {
         return Ok(());
     }
-    Trouble::refused(format!("Process {name} runs on {}", job.host))
+    Trouble::refused(format!(
+        "Process {name} runs on another machine: {}",
+        job.host
+    ))
 }

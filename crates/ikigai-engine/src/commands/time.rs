@@ -113,7 +113,7 @@ async fn rewind(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Tr
             let (engine, agent) = ctx.reading();
             let Some(mark) = find_mark(engine, agent, label).await? else {
                 return Trouble::refused(match label {
-                    Some(label) => format!("no mark {label} · /rewind #ID goes to an event"),
+                    Some(label) => format!("no mark \"{label}\" · /rewind #ID goes to an event"),
                     None => "no mark yet · /mark sets one, /rewind #ID goes to an event".into(),
                 });
             };

@@ -44,9 +44,12 @@ fn an_unknown_price_is_said_to_be_one() {
         cost_nano_usd: Some(40_000_000),
         ..Amounts::default()
     };
-    assert_eq!(amounts(&known), "48k in (36k cached) · 2.1k out · $0.04");
+    assert_eq!(
+        amounts(&known),
+        "48k tokens in (36k cached) · 2.1k out · $0.04"
+    );
     let unknown = Amounts::default();
-    assert_eq!(amounts(&unknown), "0 in · 0 out · price unknown");
+    assert_eq!(amounts(&unknown), "0 tokens in · 0 out · price unknown");
 }
 
 #[test]

@@ -217,7 +217,10 @@ impl Live {
     }
 
     fn retry<'e>(&mut self, wait: &'e RetryPause, now: Instant) -> LiveChange<'e> {
-        let text = format!("{}, try {} of {}", wait.error, wait.attempt, wait.attempts);
+        let text = format!(
+            "{}; attempt {} of {}",
+            wait.error, wait.attempt, wait.attempts
+        );
         let at = now + wait.pause;
         self.goes_on(Phase::Retries { text, at }, 0);
         LiveChange::Retry(wait)

@@ -31,9 +31,9 @@ pub struct MergePreview {
 }
 
 impl MergePreview {
-    /// Returns the title of the merge: `⇐ fix-lexer #3–#41`.
+    /// Returns the title of the merge: `⇐ merged fix-lexer #3–#41`.
     pub fn title(&self) -> String {
-        format!("⇐ {}", self.range())
+        format!("⇐ merged {}", self.range())
     }
 
     /// Returns the child and its merged rows: `fix-lexer #3–#41`.

@@ -67,7 +67,10 @@ impl TurnLoop<'_> {
         );
         let newest = request.messages.last();
         if !model.takes_images() && newest.is_some_and(|newest| newest.images().next().is_some()) {
-            let text = format!("{} takes no images: it gets a note instead", model.name());
+            let text = format!(
+                "{} does not take images: it gets a note instead",
+                model.name()
+            );
             front.emit(UiEvent::Notice(text));
         }
         Ok(())

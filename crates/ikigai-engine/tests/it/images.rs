@@ -108,7 +108,8 @@ async fn a_model_without_images_gets_none_and_the_user_is_informed() {
 
     let events = show_and_read(&world, &mut worker).await;
 
-    let notice = UiEvent::Notice("scripted takes no images: it gets a note instead".to_owned());
+    let notice =
+        UiEvent::Notice("scripted does not take images: it gets a note instead".to_owned());
     let notices = events.iter().filter(|event| **event == notice);
     assert_eq!(notices.count(), 2);
     let request = newest(&world);

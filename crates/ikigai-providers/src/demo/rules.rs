@@ -387,7 +387,7 @@ fn count_files(ask: &Ask) -> Vec<DemoStep> {
         return vec![call("glob", &glob)];
     }
     if ask.has_failed {
-        return vec![say(format!("The tool said: {}", ask.last_result()))];
+        return vec![say(format!("Result: {}", ask.last_result()))];
     }
     let files = ask
         .last_result()
@@ -408,22 +408,21 @@ fn count_tests(ask: &Ask) -> Vec<DemoStep> {
         return vec![call("grep", &grep)];
     }
     if ask.has_failed {
-        return vec![say(format!("The tool said: {}", ask.last_result()))];
+        return vec![say(format!("Result: {}", ask.last_result()))];
     }
     let lines = ask.last_result().lines();
     let tests = match lines.filter(|line| line.contains("#[")).count() {
-        0 => "Found no tests".to_owned(),
-        1 => "Found 1 test".to_owned(),
-        tests => format!("Found {tests} tests"),
+        0 => "no tests".to_owned(),
+        tests => counted(tests, "test"),
     };
-    vec![say(format!("{tests} in the Rust files here."))]
+    vec![say(format!("Found {tests} in the Rust files here."))]
 }
 
 fn ask_to_push(ask: &Ask) -> Vec<DemoStep> {
     if ask.round == 0 {
         return vec![call("bash", &json!({ "command": "git push" }))];
     }
-    vec![say(format!("The tool said: {}", ask.last_result()))]
+    vec![say(format!("Result: {}", ask.last_result()))]
 }
 
 fn run_a_command(ask: &Ask) -> Vec<DemoStep> {
@@ -486,7 +485,7 @@ fn create_a_file(ask: &Ask) -> Vec<DemoStep> {
             });
             vec![call("file_edit", &edit)]
         }
-        _ => vec![say(format!("The tool said: {}", ask.last_result()))],
+        _ => vec![say(format!("Result: {}", ask.last_result()))],
     }
 }
 

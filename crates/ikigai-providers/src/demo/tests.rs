@@ -210,7 +210,7 @@ fn notes_before_a_message_are_no_order_and_a_failure_is_not_counted() {
     let failed = Message::tool_result("0", "`src` is not a directory", true);
     request.messages.push(Message::tool_call("0", "x", "{}"));
     request.messages.push(failed);
-    let words = "The tool said: `src` is not a directory";
+    let words = "Result: `src` is not a directory";
     assert_eq!(
         answer(&Ask::of(&request)),
         [DemoStep::Say(words.to_owned())]

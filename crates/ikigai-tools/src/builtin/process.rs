@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use grep_regex::RegexMatcher;
 use ikigai_core::EffectClass;
+use ikigai_core::counts::counted;
 use ikigai_core::project::{FileChanges, OutputPreview, ReadMode, ToolFacts, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -276,8 +277,7 @@ async fn list(known: &[KnownProcess]) -> Output {
     }
     let shown = match known.len() {
         0 => "no background processes".to_owned(),
-        1 => "1 process".to_owned(),
-        number => format!("{number} processes"),
+        number => counted(number, "process"),
     };
     if lines.is_empty() {
         lines.clone_from(&shown);
@@ -368,8 +368,7 @@ async fn answer(process: &KnownProcess, state: KeptState, reason: Option<String>
     let lines = part.bytes.split_inclusive(|byte| *byte == b'\n').count();
     let lines = match lines {
         0 => "no new output".to_owned(),
-        1 => "1 new line".to_owned(),
-        lines => format!("{lines} new lines"),
+        lines => counted(lines, "new line"),
     };
     let reason = reason.map_or_else(String::new, |reason| format!("; {reason}"));
     let line = format!("process {}: {state_text}, {lines}{reason}", process.name);

@@ -1,5 +1,6 @@
 //! Quitting, with a question while agents or processes run or messages are not stored.
 
+use ikigai_core::counts::counted;
 use ikigai_engine::ListedProcess;
 
 use super::layer::{Handled, Layer};
@@ -35,30 +36,23 @@ fn question(ctx: &UiContext) -> Option<String> {
     } else {
         " without sandbox"
     };
-    let (agents, them) = match (ctx.roster.working(), ctx.processes.len()) {
+    let (working, processes) = (ctx.roster.working(), ctx.processes.len());
+    let agents = counted(working, "agent");
+    let running = counted(processes, "background process");
+    let (what, stop, bare) = match (working, processes) {
         (0, 0) => return ctx.leaving_pending(),
-        (0, processes) => return Some(process_question(processes)),
-        (1, 0) => ("1 agent is".to_owned(), "it"),
-        (working, 0) => (format!("{working} agents are"), "them"),
-        (working, processes) => {
-            let keys =
-                format!("q pause, stop and quit · b quit, keep all running{bare} · Esc cancel");
-            return Some(format!(
-                "Agents working: {working}, background processes: {processes}:  {keys}"
-            ));
-        }
+        (0, _) => (format!("{running} running"), "stop", ""),
+        (_, 0) => (format!("{agents} working"), "pause", bare),
+        _ => (format!("{agents} working, {running} running"), "stop", bare),
     };
-    let keys = format!("q pause {them} and quit · b quit, keep {them} running{bare} · Esc cancel");
-    Some(format!("{agents} working:  {keys}"))
-}
-
-/// Returns the question while only background processes run.
-fn process_question(processes: usize) -> String {
-    let (running, them) = match processes {
-        1 => ("1 background process is".to_owned(), "it"),
-        several => (format!("{several} background processes are"), "them"),
+    let them = if working + processes == 1 {
+        "it"
+    } else {
+        "them"
     };
-    format!("{running} running:  q stop {them} and quit · b quit, keep {them} running · Esc cancel")
+    Some(format!(
+        "{what}:  q {stop} {them} and quit · b quit, keep {them} running{bare} · Esc cancel"
+    ))
 }
 
 /// Returns the action that quits and ends the work.

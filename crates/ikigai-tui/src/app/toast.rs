@@ -62,7 +62,7 @@ fn short(help: &str) -> &str {
     let verbs = ["go to the ", "go back to the ", "show "];
     let object = verbs.iter().find_map(|verb| help.strip_prefix(verb));
     let object = object.unwrap_or(help);
-    object.split_once(" (").map_or(object, |(object, _)| object)
+    object.split([';', '(']).next().unwrap_or(object).trim_end()
 }
 
 pub(super) fn with_sign(severity: Severity, text: &str, symbols: Symbols) -> String {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
+use ikigai_core::counts::counted;
 use ikigai_core::data::{self, UserData};
 use ikigai_core::{AgentId, Kind};
 use ikigai_engine::{MailId, Submission, looks_like_key};
@@ -242,16 +243,20 @@ impl UiContext {
     pub(super) fn leaving_pending(&self) -> Option<String> {
         let pending = self.outbox.pending().count();
         let in_memory = self.outbox.pending().any(OutboxEntry::is_in_memory);
-        let (messages, them) = match pending {
-            0 => return None,
-            1 => ("1 message is not sent".to_owned(), "it"),
-            several => (format!("{several} messages are not sent"), "them"),
-        };
-        Some(if in_memory {
-            format!("{messages}:  q quit and lose {them} · Esc cancel")
+        if pending == 0 {
+            return None;
+        }
+        let messages = counted(pending, "message");
+        let them = if pending == 1 { "it" } else { "them" };
+        let fate = if in_memory {
+            "quit and lose"
         } else {
-            format!("{messages}:  q quit and send {them} at the next start · Esc cancel")
-        })
+            "quit, send"
+        };
+        let when = if in_memory { "" } else { " at the next start" };
+        Some(format!(
+            "{messages} not sent:  q {fate} {them}{when} · Esc cancel"
+        ))
     }
 
     pub(crate) fn submission_state(&self, number: u64) -> Option<SubmissionState> {

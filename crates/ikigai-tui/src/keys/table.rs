@@ -54,7 +54,7 @@ actions! {
     TreePrevious "sibling-previous" [Always: "ctrl-x left", Empty: "ctrl-left" "alt-left"] "go to the previous sibling"
     TreeNext "sibling-next" [Always: "ctrl-x right", Empty: "ctrl-right" "alt-right"] "go to the next sibling"
     Board "board" [Always: "ctrl-x a", Empty: "left"] "show all agents"
-    Inbox "inbox" [Always: "alt-i" "ctrl-x i"] "show what waits for you; again: the next entry"
+    Inbox "inbox" [Always: "alt-i" "ctrl-x i"] "show the inbox; again: next entry"
     NextNeedingMe "next-needing-me" [Always: "ctrl-x n"] "go to the next agent that needs approval"
     PreviousAgent "previous-agent" [Always: "ctrl-x tab"] "go back to the previous agent"
 
@@ -206,7 +206,7 @@ macro_rules! agents {
             action: Action::Agent($number),
             name: $name,
             keys: &[(KeyMode::Always, &[$key])],
-            help: concat!("go to agent ", $number, " of the tree line"),
+            help: concat!("go to agent ", $number, " in the line above the input"),
         }),+];
     };
 }

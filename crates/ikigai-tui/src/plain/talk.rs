@@ -266,7 +266,7 @@ impl Talk {
                 }
             }
             LiveChange::Retry(wait) => self.add(&format!(
-                "waiting: {}, try {} of {} in {}",
+                "retry: {}; attempt {} of {} in {}",
                 wait.error,
                 wait.attempt,
                 wait.attempts,

@@ -1,5 +1,7 @@
 //! Rendering of text under a sign, and of its folded rest.
 
+use ikigai_core::counts::counted;
+
 use super::RenderContext;
 use super::figures;
 use crate::line::{TextLine, TextSpan};
@@ -79,8 +81,7 @@ impl FoldedPart {
                 let bytes = u64::try_from(self.bytes).unwrap_or(u64::MAX);
                 format!("{more} {} more", figures::bytes(bytes))
             }
-            1 => format!("{more} 1 more line"),
-            lines => format!("{more} {lines} more lines"),
+            lines => format!("{more} {}", counted(lines, "more line")),
         };
         let line = with_lead(vec![TextSpan::new(text, Tone::Faint)], &lead.rest);
         crate::text::cut(&line, context.width, "")

@@ -407,7 +407,7 @@ fn failed_block(
     context: &RenderContext<'_>,
 ) -> RenderedBlock {
     if category == Some(Category::Omitted) {
-        let text = format!("refused by the provider, left out from now on: {text}");
+        let text = format!("refused by the provider, not sent any more: {text}");
         return with_sign(
             Sign::Warning,
             Tone::Warning,
@@ -423,7 +423,8 @@ fn failed_block(
         (Some(Category::Provider), Some(401 | 403)) => {
             format!("/key PROVIDER to set a key {dot} /model to change the model {dot} then /retry")
         }
-        (Some(Category::Budget), _) => format!("/budget to raise it {dot} then /retry"),
+        // The text names the remedy.
+        (Some(Category::Budget), _) => return block,
         (Some(Category::Limit), _) => "/resume to continue".to_owned(),
         _ => format!("/retry to send it again {dot} /model to change the model"),
     };

@@ -54,7 +54,7 @@ pub(super) fn thought(
         .get(..first.floor_char_boundary(4096))
         .unwrap_or_default();
     let spans = vec![
-        TextSpan::new(format!("thought, {count}: "), look),
+        TextSpan::new(format!("thinking, {count}: "), look),
         TextSpan::new(clean(first), look.with(Look::ITALIC)),
     ];
     let line = with_lead(spans, &lead.first);

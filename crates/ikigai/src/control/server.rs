@@ -164,7 +164,7 @@ async fn serve_client(
     let received = match timeout(PATIENCE, read_request(&mut stream)).await {
         Ok(Ok(received)) => received,
         Ok(Err(_)) => return,
-        Err(_) => ClientRequest::Wrong("the request did not come to its end in time".to_owned()),
+        Err(_) => ClientRequest::Wrong("the request took too long".to_owned()),
     };
     let request = match received {
         ClientRequest::Request(request) => request,
@@ -184,7 +184,7 @@ async fn serve_client(
         Ok(Ok(())) => replied.await.ok(),
         Ok(Err(_)) => None,
         Err(_) => Some(RequestOutcome::Answer(ControlAnswer::error(
-            "the program is too busy",
+            "ikigai is too busy; try again",
         ))),
     };
     match replied {
@@ -194,7 +194,7 @@ async fn serve_client(
             after,
             follow,
         }) => tell_events(&mut stream, &engine, agent, after, follow).await,
-        None => send_answer(&mut stream, &ControlAnswer::error("the program ends")).await,
+        None => send_answer(&mut stream, &ControlAnswer::error("ikigai is exiting")).await,
     }
 }
 
@@ -223,7 +223,7 @@ async fn read_request(stream: &mut UnixStream) -> io::Result<ClientRequest> {
     }
     Ok(match serde_json::from_slice(&line) {
         Ok(request) => ClientRequest::Request(request),
-        Err(error) => ClientRequest::Wrong(format!("this is no request: {error}")),
+        Err(error) => ClientRequest::Wrong(format!("invalid request: {error}")),
     })
 }
 

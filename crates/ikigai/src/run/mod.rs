@@ -123,7 +123,7 @@ async fn work_in(
     let (mut worker, job, beside) = match open(program, order, job).await? {
         Opened::Here(worker, job) => (worker, job, Vec::new()),
         Opened::Children(worker, beside) => (worker, AgentJob::Answer, beside),
-        Opened::Posted => return Ok(None),
+        Opened::Elsewhere => return Ok(None),
         Opened::Forked => return Ok(Some(Done::command())),
     };
     let prepared = prepare(&mut worker, choice, approve_mode(order.approve.as_deref())).await;
@@ -198,8 +198,8 @@ enum Opened {
     Here(Worker, AgentJob),
     /// Another process holds it; these new children have a message to answer.
     Children(Worker, Vec<Worker>),
-    /// Another process holds it and got the message, directly or as mail.
-    Posted,
+    /// Another process holds it and got the message, or the command was refused; the user knows.
+    Elsewhere,
     /// Another process holds it; a new child waits for its user.
     Forked,
 }
@@ -245,14 +245,17 @@ async fn without_lease(
     agent: &AgentRecord,
     owner: ProcessRecord,
 ) -> Result<Opened> {
-    let refused = || {
-        EngineError::from(CommitError::Held {
-            agent: agent.id,
-            owner: owner.clone(),
-        })
+    let place = format!(
+        "{} is open in another ikigai (pid {} on {})",
+        agent.name, owner.pid, owner.host
+    );
+    let refuse = || {
+        print_stderr(&visible(&format!("error: {place}")));
+        print_stderr("hint: type the command there, or use another agent: --agent NAME or --new");
+        Ok(Opened::Elsewhere)
     };
     let AgentJob::Line(input) = job else {
-        return Err(refused().into());
+        return refuse();
     };
     if let UserInput::Message(text) = &input {
         let became = if is_handed_over(agent, text, &owner).await {
@@ -262,13 +265,12 @@ async fn without_lease(
             "queued"
         };
         print_stderr(&visible(&format!(
-            "{} is open in another ikigai (pid {} on {}). Your message was {became} there",
-            agent.name, owner.pid, owner.host
+            "{place}. Your message was {became} there"
         )));
-        return Ok(Opened::Posted);
+        return Ok(Opened::Elsewhere);
     }
     let Some(mut forked) = program.engine.fork_line(agent, &input).await? else {
-        return Err(refused().into());
+        return refuse();
     };
     print(&visible(&forked.output))?;
     let Some(last) = forked.children.pop() else {

@@ -23,7 +23,7 @@ fn agents_are_left_working_and_the_next_screen_takes_them_back() {
 
     terminal.send("\x04");
     terminal.wait_for_text(
-        "1 agent is working:  q pause it and quit · b quit, keep it running · Esc cancel",
+        "1 agent working:  q pause it and quit · b quit, keep it running · Esc cancel",
     );
     terminal.send("b");
     let left = terminal.wait_end();

@@ -286,7 +286,7 @@ fn quitting_asks_before_it_stops_processes() {
 
     terminal.send("\x04");
     terminal.wait_for_text(
-        "1 background process is running:  q stop it and quit · b quit, keep it running · Esc cancel",
+        "1 background process running:  q stop it and quit · b quit, keep it running · Esc cancel",
     );
     assert!(!with_mark(&mark).is_empty());
     terminal.send("q");

@@ -178,7 +178,11 @@ fn children_work_beside_their_parent() {
         ran.err
     );
     assert!(listed.out.contains("    helper-1 "), "{}", listed.out);
-    assert!(merged.out.contains("⇐ helper-2 #3–#8"), "{}", merged.out);
+    assert!(
+        merged.out.contains("⇐ merged helper-2 #3–#8"),
+        "{}",
+        merged.out
+    );
     assert_eq!(killed.out, "✗ killed helper-1\n");
     assert_eq!(again.code, Some(1), "{}", again.out);
 }

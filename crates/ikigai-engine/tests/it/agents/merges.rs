@@ -48,7 +48,7 @@ async fn children_that_are_done_are_merged_once() {
         .lines()
         .map(|line| &line[..line.find(" ·").unwrap_or(line.len())])
         .collect();
-    assert_eq!(titles, ["⇐ one #3–#5", "⇐ two #3–#5"]);
+    assert_eq!(titles, ["⇐ merged one #3–#5", "⇐ merged two #3–#5"]);
     assert_eq!(again, "⚠ one has nothing new to merge");
     assert_eq!(none, "⚠ nothing to merge");
     assert_eq!(
@@ -112,7 +112,7 @@ async fn a_child_that_went_on_is_merged_from_where_it_was() {
 
     assert_eq!(last.text, "second");
     assert_eq!(turns.text, "❯ and more\n\n● second");
-    assert_eq!(turns.title(), "⇐ one #6–#8");
+    assert_eq!(turns.title(), "⇐ merged one #6–#8");
     let root = worker.agent().state.agent();
     let said = world.texts(root, "user").await;
     assert_eq!(said[1], "Result of the child agent one:\nin my words");

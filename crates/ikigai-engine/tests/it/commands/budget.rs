@@ -55,7 +55,7 @@ async fn requests_of_two_processes_share_a_budget() {
     assert_eq!(world.provider.requests().len(), 2);
     let outcome = say(&mut far, "more").await.unwrap();
     let reason = "the budget of `parser` and its descendants is used up: 24 of 20 tokens · \
-                  /budget there sets another or takes it off, then /retry";
+                  /budget to raise it, then /retry";
     assert_eq!(outcome, Outcome::Failed(reason.to_owned()));
     assert_eq!(world.provider.requests().len(), 2);
     drop(near);
@@ -121,8 +121,8 @@ async fn an_own_budget_leaves_descendants_alone() {
 
     let outcome = say(&mut root, "more").await.unwrap();
 
-    let reason = "the budget of this agent is used up: 12 of 12 tokens · /budget there sets \
-                  another or takes it off, then /retry";
+    let reason = "the budget of this agent is used up: 12 of 12 tokens · \
+                  /budget to raise it, then /retry";
     assert_eq!(outcome, Outcome::Failed(reason.to_owned()));
     world.provider.will_say("yes");
     assert_eq!(say(&mut child, "more").await.unwrap(), Outcome::Completed);
@@ -164,8 +164,8 @@ async fn a_budget_ends_after_its_time() {
     world.clock.advance(Duration::from_hours(2));
     let outcome = say(&mut child, "go").await.unwrap();
 
-    let reason = "the budget of `parser` and its descendants is used up: 2 h of 2 h · /budget \
-                  there sets another or takes it off, then /retry";
+    let reason = "the budget of `parser` and its descendants is used up: 2 h of 2 h · \
+                  /budget to raise it, then /retry";
     assert_eq!(outcome, Outcome::Failed(reason.to_owned()));
     assert_eq!(
         printed(&mut child, "/budget").await,

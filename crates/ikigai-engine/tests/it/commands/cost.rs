@@ -88,12 +88,12 @@ async fn cost_is_told_by_agent_family_model_and_day() {
     );
     assert_eq!(
         printed(&mut root, "/cost").await,
-        "parser: 20 in · 4 out · $0.0001\nwith 2 descendants: 60 in · 12 out · $0.0001"
+        "parser: 20 tokens in · 4 out · $0.0001\nwith 2 descendants: 60 tokens in · 12 out · $0.0001"
     );
     assert_eq!(
         printed(&mut root, "/cost day").await,
-        "1970-01-01     2 responses · 20 in · 4 out · $0.0001\n\
-         1970-01-02     4 responses · 40 in · 8 out · $0.0001"
+        "1970-01-01     2 responses · 20 tokens in · 4 out · $0.0001\n\
+         1970-01-02     4 responses · 40 tokens in · 8 out · $0.0001"
     );
     assert!(line(&mut root, "/cost weather").await.warned);
 }
@@ -154,12 +154,12 @@ async fn a_budget_is_set_shown_and_taken_off() {
         ),
         (
             "/budget $0.50",
-            "Budget of this agent and its children: $0.50 · so far 10 in · 2 out · $0.0001",
+            "Budget of this agent and its children: $0.50 · so far 10 tokens in · 2 out · $0.0001",
         ),
         ("/budget", "budget: $0.0001 of $0.50"),
         (
             "/budget 200k",
-            "Budget of this agent and its children: 200k tokens · so far 10 in · 2 out · $0.0001",
+            "Budget of this agent and its children: 200k tokens · so far 10 tokens in · 2 out · $0.0001",
         ),
         ("/budget", "budget: 12 of 200k tokens"),
         ("/budget off", "Budget removed"),
@@ -169,7 +169,7 @@ async fn a_budget_is_set_shown_and_taken_off() {
         ),
         (
             "/budget $5 --tree --agents 20 --time 2h",
-            "Budget of this agent and its children: $5.00, 20 agents, 2 h · so far 10 in · 2 out \
+            "Budget of this agent and its children: $5.00, 20 agents, 2 h · so far 10 tokens in · 2 out \
              · $0.0001",
         ),
         (
@@ -178,7 +178,7 @@ async fn a_budget_is_set_shown_and_taken_off() {
         ),
         (
             "/budget 1k --own",
-            "Budget of this agent without its children: 1.0k tokens · so far 10 in · 2 out · \
+            "Budget of this agent without its children: 1.0k tokens · so far 10 tokens in · 2 out · \
              $0.0001",
         ),
         ("/budget", "budget (without children): 12 of 1.0k tokens"),
@@ -208,7 +208,7 @@ async fn a_budget_is_set_shown_and_taken_off() {
         ),
         (
             "/budget $5",
-            "Budget of this agent and its children: $5.00 · so far 10 in · 2 out · $0.0001",
+            "Budget of this agent and its children: $5.00 · so far 10 tokens in · 2 out · $0.0001",
         ),
     ];
 
@@ -236,7 +236,7 @@ async fn a_used_up_budget_stops_the_agent_with_a_row_that_says_so() {
     let outcome = say(&mut worker, "once more").await.unwrap();
 
     let reason = "the budget of this agent and its descendants is used up: 24 of 24 tokens · \
-                  /budget there sets another or takes it off, then /retry";
+                  /budget to raise it, then /retry";
     assert_eq!(outcome, Outcome::Failed(reason.to_owned()));
     let error = last_error(&world, id).await;
     assert_eq!(error, (Some(Category::Budget), reason.to_owned()));
@@ -266,7 +266,7 @@ async fn descendants_work_under_the_budget_of_their_ancestors() {
     let outcome = say(&mut grandchild, "more").await.unwrap();
 
     let reason = "the budget of `parser` and its descendants is used up: 24 of 24 tokens · \
-                  /budget there sets another or takes it off, then /retry";
+                  /budget to raise it, then /retry";
     assert_eq!(outcome, Outcome::Failed(reason.to_owned()));
     assert_eq!(
         printed(&mut grandchild, "/budget").await,

@@ -51,7 +51,7 @@ async fn rewinds_that_cannot_be_done_warn_and_leave_no_rewind_row() {
         ),
         (
             "/rewind nowhere",
-            "⚠ no mark nowhere · /rewind #ID goes to an event",
+            "⚠ no mark \"nowhere\" · /rewind #ID goes to an event",
         ),
         (
             "/rewind #99",

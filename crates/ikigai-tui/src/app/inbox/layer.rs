@@ -140,7 +140,7 @@ impl InboxLayer {
             return;
         };
         if item.kind == InboxKind::Question {
-            return ctx.toast("A question stays until it is answered");
+            return ctx.toast("Questions cannot be dismissed. Answer it");
         }
         let row = item.row;
         if let Some(entry) = ctx.inbox.remove(row) {
@@ -219,10 +219,13 @@ impl Layer for InboxLayer {
             | Action::AnswerPattern
             | Action::AnswerNo
             | Action::AnswerNoWhy => {
+                if self.selected.is_none() {
+                    return Handled::Yes;
+                }
                 if !self.is_looked_at(ctx) {
                     ctx.toast("Wait a moment: this entry just appeared");
                 } else if self.question.act(action, ctx) == Handled::No {
-                    ctx.toast("This entry is no question of this process: Enter to open it");
+                    ctx.toast("No question to answer here. Enter opens the agent");
                 }
                 self.follow(ctx);
             }

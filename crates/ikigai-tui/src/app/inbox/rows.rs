@@ -40,6 +40,9 @@ const KEYS: Hints<'_> = Hints {
     look: Look::of(Tone::Status),
 };
 
+/// Keys of the empty inbox.
+const NO_KEYS: Hints<'_> = Hints { keys: &[], ..KEYS };
+
 /// Returns the text of a notification.
 pub(super) fn notification(entry: &InboxEntry) -> String {
     let name = clean_line(&entry.agent.name);
@@ -170,6 +173,7 @@ impl InboxLayer {
         self.note_shown(ctx);
         let line = match &ctx.toast {
             Some(toast) => cut(&toast.line(" ", ctx.options.symbols), ctx.columns, "…"),
+            None if items.is_empty() => NO_KEYS.after(&TextLine::default(), ctx.columns),
             None => KEYS.after(&TextLine::default(), ctx.columns),
         };
         grid.line(keys_row, 0, &line);
