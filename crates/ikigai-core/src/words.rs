@@ -8,18 +8,37 @@ use thiserror::Error;
 #[error("`{0}` is not a word that this program knows")]
 pub struct UnknownWord(pub String);
 
+/// Defines an enum of named values, with `ALL` and a function that returns the name.
+#[macro_export]
+macro_rules! named_variants {
+    ($(#[$about:meta])* $vis:vis enum $name:ident: $function:ident {
+        $($(#[$variant_about:meta])* $variant:ident = $text:literal,)+
+    }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        $vis enum $name { $($(#[$variant_about])* $variant,)+ }
+
+        impl $name {
+            /// All values, in the order of the enum.
+            $vis const ALL: [Self; [$($text),+].len()] = [$(Self::$variant),+];
+
+            #[doc = concat!("Returns the ", stringify!($function), " of the value.")]
+            $vis const fn $function(self) -> &'static str {
+                match self { $(Self::$variant => $text,)+ }
+            }
+        }
+    };
+}
+pub use named_variants;
+
 /// Defines an enum whose variants are stored as words.
 #[macro_export]
 macro_rules! stored_words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $variant:ident = $word:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum $name { $($(#[$word_doc])* $variant,)* }
-
-        impl $name {
-            /// Returns the stored word.
-            pub const fn word(self) -> &'static str {
-                match self { $(Self::$variant => $word,)* }
+    ($(#[$about:meta])* $name:ident { $($(#[$word_about:meta])* $variant:ident = $word:literal,)+ }) => {
+        $crate::words::named_variants! {
+            $(#[$about])*
+            pub enum $name: word {
+                $($(#[$word_about])* #[doc = concat!("`", $word, "`")] $variant = $word,)+
             }
         }
 
@@ -33,10 +52,8 @@ macro_rules! stored_words {
             type Err = $crate::words::UnknownWord;
 
             fn from_str(word: &str) -> Result<Self, $crate::words::UnknownWord> {
-                match word {
-                    $($word => Ok(Self::$variant),)*
-                    other => Err($crate::words::UnknownWord(other.chars().take(64).collect())),
-                }
+                let known = Self::ALL.into_iter().find(|known| known.word() == word);
+                known.ok_or_else(|| $crate::words::UnknownWord(word.chars().take(64).collect()))
             }
         }
     };

@@ -73,151 +73,53 @@ ikigai_core::words::stored_words! {
     ///
     /// Before and after each commit, and between a commit and its consequences.
     CrashPoint {
-        /// Before the message is stored.
         BeforeMessageStored = "before the message is stored",
-        /// After the message is stored.
         AfterMessageStored = "after the message is stored",
-        /// Before the window is cut.
         BeforeWindowCut = "before the window is cut",
-        /// After the window is cut.
         AfterWindowCut = "after the window is cut",
-        /// Before the summary is stored.
         BeforeSummaryStored = "before the summary is stored",
-        /// After the summary is stored.
         AfterSummaryStored = "after the summary is stored",
-        /// Before the request.
         BeforeRequest = "before the request",
-        /// After the request.
         AfterRequest = "after the request",
-        /// At the first words.
         AtFirstWords = "at the first words",
-        /// Before the draft is stored.
         BeforeDraftStored = "before the draft is stored",
-        /// After the draft is stored.
         AfterDraftStored = "after the draft is stored",
-        /// Before the answer is stored.
         BeforeAnswerStored = "before the answer is stored",
-        /// After the answer is stored.
         AfterAnswerStored = "after the answer is stored",
-        /// Before the permission is stored.
         BeforePermissionStored = "before the permission is stored",
-        /// After the permission is stored.
         AfterPermissionStored = "after the permission is stored",
-        /// Before the call is journalled.
         BeforeCallJournalled = "before the call is journalled",
-        /// After the call is journalled.
         AfterCallJournalled = "after the call is journalled",
-        /// After the call is started.
         AfterCallStarted = "after the call is started",
-        /// Before the result is stored.
         BeforeResultStored = "before the result is stored",
-        /// Before the blob is stored.
         BeforeBlobStored = "before the blob is stored",
-        /// After the blob is stored.
         AfterBlobStored = "after the blob is stored",
-        /// After the result is stored.
         AfterResultStored = "after the result is stored",
-        /// Before the message is queued.
         BeforeMessageQueued = "before the message is queued",
-        /// After the message is queued.
         AfterMessageQueued = "after the message is queued",
-        /// Before the queue is taken in.
         BeforeQueueTakenIn = "before the queue is taken in",
-        /// After the queue is taken in.
         AfterQueueTakenIn = "after the queue is taken in",
-        /// Before the elision is stored.
         BeforeElisionStored = "before the elision is stored",
-        /// After the elision is stored.
         AfterElisionStored = "after the elision is stored",
-        /// Before the stop is stored.
         BeforeStopStored = "before the stop is stored",
-        /// After the stop is stored.
         AfterStopStored = "after the stop is stored",
-        /// Before the failure is stored.
         BeforeFailureStored = "before the failure is stored",
-        /// After the failure is stored.
         AfterFailureStored = "after the failure is stored",
-        /// Before the settlement is stored.
         BeforeSettlementStored = "before the settlement is stored",
-        /// After the settlement is stored.
         AfterSettlementStored = "after the settlement is stored",
-        /// Before the resumption is stored.
         BeforeResumptionStored = "before the resumption is stored",
-        /// After the resumption is stored.
         AfterResumptionStored = "after the resumption is stored",
-        /// Before the retry is stored.
         BeforeRetryStored = "before the retry is stored",
-        /// After the retry is stored.
         AfterRetryStored = "after the retry is stored",
-        /// Before the fork is stored.
         BeforeForkStored = "before the fork is stored",
-        /// After the fork is stored.
         AfterForkStored = "after the fork is stored",
-        /// Before the kill is stored.
         BeforeKillStored = "before the kill is stored",
-        /// After the kill is stored.
         AfterKillStored = "after the kill is stored",
-        /// Before the mail is sent.
         BeforeMailSent = "before the mail is sent",
-        /// After the mail is sent.
         AfterMailSent = "after the mail is sent",
-        /// Before the wait is answered.
         BeforeWaitAnswered = "before the wait is answered",
-        /// After the wait is answered.
         AfterWaitAnswered = "after the wait is answered",
     }
-}
-
-impl CrashPoint {
-    /// All crash points.
-    pub const ALL: &'static [Self] = &[
-        Self::BeforeMessageStored,
-        Self::AfterMessageStored,
-        Self::BeforeWindowCut,
-        Self::AfterWindowCut,
-        Self::BeforeSummaryStored,
-        Self::AfterSummaryStored,
-        Self::BeforeRequest,
-        Self::AfterRequest,
-        Self::AtFirstWords,
-        Self::BeforeDraftStored,
-        Self::AfterDraftStored,
-        Self::BeforeAnswerStored,
-        Self::AfterAnswerStored,
-        Self::BeforePermissionStored,
-        Self::AfterPermissionStored,
-        Self::BeforeCallJournalled,
-        Self::AfterCallJournalled,
-        Self::AfterCallStarted,
-        Self::BeforeResultStored,
-        Self::BeforeBlobStored,
-        Self::AfterBlobStored,
-        Self::AfterResultStored,
-        Self::BeforeMessageQueued,
-        Self::AfterMessageQueued,
-        Self::BeforeQueueTakenIn,
-        Self::AfterQueueTakenIn,
-        Self::BeforeElisionStored,
-        Self::AfterElisionStored,
-        Self::BeforeStopStored,
-        Self::AfterStopStored,
-        Self::BeforeFailureStored,
-        Self::AfterFailureStored,
-        Self::BeforeSettlementStored,
-        Self::AfterSettlementStored,
-        Self::BeforeResumptionStored,
-        Self::AfterResumptionStored,
-        Self::BeforeRetryStored,
-        Self::AfterRetryStored,
-        Self::BeforeForkStored,
-        Self::AfterForkStored,
-        Self::BeforeKillStored,
-        Self::AfterKillStored,
-        Self::BeforeMailSent,
-        Self::AfterMailSent,
-        Self::BeforeWaitAnswered,
-        Self::AfterWaitAnswered,
-    ];
 }
 
 /// Returns the calendar day of a moment in UTC.

@@ -6,36 +6,25 @@ use std::sync::{Mutex, PoisonError};
 use ikigai_core::{AgentId, Micros, RowRef, Seq};
 use ikigai_store::{AgentRecord, SeenMark};
 
-/// Reason why an agent waits for the user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InboxKind {
-    /// A call needs approval.
-    Question,
-    /// The last turn failed.
-    Failed,
-    /// The last turn was refused by a budget.
-    Budget,
-    /// The last turn stopped with its process.
-    Interrupted,
-    /// The last answer was not read.
-    Report,
-    /// A background process failed.
-    Process,
+ikigai_core::words::named_variants! {
+    /// Reason why an agent waits for the user.
+    pub enum InboxKind: word {
+        /// A call needs approval.
+        Question = "question",
+        /// The last turn failed.
+        Failed = "failed",
+        /// The last turn was refused by a budget.
+        Budget = "budget",
+        /// The last turn stopped with its process.
+        Interrupted = "interrupted",
+        /// The last answer was not read.
+        Report = "report",
+        /// A background process failed.
+        Process = "process",
+    }
 }
 
 impl InboxKind {
-    /// Returns the word for lists and JSON.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Question => "question",
-            Self::Failed => "failed",
-            Self::Budget => "budget",
-            Self::Interrupted => "interrupted",
-            Self::Report => "report",
-            Self::Process => "process",
-        }
-    }
-
     /// Returns the sign for lists.
     pub const fn sign(self) -> &'static str {
         match self {

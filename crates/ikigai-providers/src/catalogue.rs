@@ -17,45 +17,23 @@ const EMBEDDED: &str = include_str!("models.json");
 /// Smallest and largest plausible window of a server, in tokens.
 pub(crate) const PLAUSIBLE_WINDOWS: RangeInclusive<u64> = 1_024..=16_777_216;
 
-/// Thinking level, in the program's words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Level {
-    /// No thinking.
-    None,
-    /// The least that the model can.
-    Min,
-    /// Little.
-    Low,
-    /// Some.
-    Med,
-    /// Much.
-    High,
-    /// The most that the model can.
-    Max,
-}
-
-impl Level {
-    /// All levels, from least to most.
-    pub const ALL: [Self; 6] = [
-        Self::None,
-        Self::Min,
-        Self::Low,
-        Self::Med,
-        Self::High,
-        Self::Max,
-    ];
-
-    /// Returns the word for input and storage.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Min => "min",
-            Self::Low => "low",
-            Self::Med => "med",
-            Self::High => "high",
-            Self::Max => "max",
-        }
+ikigai_core::words::named_variants! {
+    /// Thinking level, in the program's words.
+    #[derive(PartialOrd, Ord, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Level: word {
+        /// No thinking.
+        None = "none",
+        /// The least that the model can.
+        Min = "min",
+        /// Little.
+        Low = "low",
+        /// Some.
+        Med = "med",
+        /// Much.
+        High = "high",
+        /// The most that the model can.
+        Max = "max",
     }
 }
 
@@ -79,32 +57,21 @@ impl FromStr for Level {
     }
 }
 
-/// Wire field of a thinking value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ThinkingStyle {
-    /// Responses `reasoning.effort`, Chat `reasoning_effort`.
-    Effort,
-    /// Messages `output_config.effort` with adaptive thinking.
-    Adaptive,
-    /// Messages `budget_tokens`, Gemini `thinkingBudget`.
-    Budget,
-    /// Gemini `thinkingLevel`.
-    Level,
-    /// The model does not think.
-    None,
-}
-
-impl ThinkingStyle {
-    /// Returns the word that `/model` shows.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Effort => "effort",
-            Self::Adaptive => "adaptive",
-            Self::Budget => "budget",
-            Self::Level => "level",
-            Self::None => "none",
-        }
+ikigai_core::words::named_variants! {
+    /// Wire field of a thinking value.
+    #[derive(Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum ThinkingStyle: word {
+        /// Responses `reasoning.effort`, Chat `reasoning_effort`.
+        Effort = "effort",
+        /// Messages `output_config.effort` with adaptive thinking.
+        Adaptive = "adaptive",
+        /// Messages `budget_tokens`, Gemini `thinkingBudget`.
+        Budget = "budget",
+        /// Gemini `thinkingLevel`.
+        Level = "level",
+        /// The model does not think.
+        None = "none",
     }
 }
 

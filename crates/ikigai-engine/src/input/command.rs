@@ -31,44 +31,21 @@ pub struct Command {
     pub reports: Option<Kind>,
 }
 
-/// Group of commands in the help.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Group {
-    /// Repeating and resuming messages.
-    Talk,
-    /// Rewinding and redoing.
-    Time,
-    /// The tree of agents.
-    Agents,
-    /// Context besides the conversation.
-    Context,
-    /// Tools and permissions.
-    Tools,
-    /// Everything else.
-    Session,
-}
-
-impl Group {
-    /// All groups, in the order of the help.
-    pub const ALL: [Self; 6] = [
-        Self::Talk,
-        Self::Time,
-        Self::Agents,
-        Self::Context,
-        Self::Tools,
-        Self::Session,
-    ];
-
-    /// Returns the heading of the group.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Talk => "talk",
-            Self::Time => "time",
-            Self::Agents => "agents",
-            Self::Context => "context",
-            Self::Tools => "tools",
-            Self::Session => "session",
-        }
+ikigai_core::words::named_variants! {
+    /// Group of commands in the help.
+    pub enum Group: word {
+        /// Repeating and resuming messages.
+        Talk = "talk",
+        /// Rewinding and redoing.
+        Time = "time",
+        /// The tree of agents.
+        Agents = "agents",
+        /// Context besides the conversation.
+        Context = "context",
+        /// Tools and permissions.
+        Tools = "tools",
+        /// Everything else.
+        Session = "session",
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use ikigai_core::{AgentId, RowRef};
+use ikigai_engine::figures::with_descendants;
 use ikigai_engine::{Answer, UserRequest};
 
 use super::layer::{Area, Handled, Layer};
@@ -57,38 +58,19 @@ pub(super) enum BoardPrompt {
     Filter,
 }
 
-/// Group of agents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BoardGroup {
-    NeedsYou,
-    Working,
-    Failed,
-    Done,
-    Idle,
-    Dead,
+ikigai_core::words::named_variants! {
+    /// Group of agents.
+    pub(super) enum BoardGroup: heading {
+        NeedsYou = "Needs approval",
+        Working = "Working",
+        Failed = "Failed",
+        Done = "Done, not merged",
+        Idle = "Idle",
+        Dead = "Ended",
+    }
 }
 
 impl BoardGroup {
-    pub(super) const ALL: [Self; 6] = [
-        Self::NeedsYou,
-        Self::Working,
-        Self::Failed,
-        Self::Done,
-        Self::Idle,
-        Self::Dead,
-    ];
-
-    pub(super) const fn heading(self) -> &'static str {
-        match self {
-            Self::NeedsYou => "Needs approval",
-            Self::Working => "Working",
-            Self::Failed => "Failed",
-            Self::Done => "Done, not merged",
-            Self::Idle => "Idle",
-            Self::Dead => "Ended",
-        }
-    }
-
     /// Returns the group of an agent.
     pub(super) fn of(known: &KnownAgent) -> Self {
         match known.state() {
@@ -274,11 +256,7 @@ impl Board {
     pub(super) fn kill_question(&self, ctx: &UiContext) -> Option<String> {
         let agent = self.kills?;
         let name = ctx.name_of(agent)?;
-        let with = match descendants(agent, ctx) {
-            0 => String::new(),
-            1 => " and its child".to_owned(),
-            below => format!(" and its {below} descendants"),
-        };
+        let with = with_descendants(descendants(agent, ctx));
         Some(format!("kill {name}{with}?"))
     }
 

@@ -16,78 +16,43 @@ pub use table::{Action, ActionEntry, entries};
 
 use table::ESSENTIAL;
 
-/// Context of a key. Several can apply at once; the first that binds the key decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum KeyMode {
-    /// The input.
-    Input,
-    /// The input while it is empty; precedes the input.
-    Empty,
-    /// Everywhere; always comes last.
-    Always,
-    /// The list of completions; precedes the input.
-    List,
-    /// Search in sent messages; above the input, whose edits change the needle.
-    Search,
-    /// A question that does not yet take keys; precedes the input.
-    ClosedQuestion,
-    /// A question that takes keys.
-    Question,
-    /// Questions of other agents; precedes the input.
-    Others,
-    /// Browsing the conversation.
-    Browse,
-    /// The board.
-    Board,
-    /// The inbox; precedes the question of its selected entry.
-    Inbox,
-    /// Choosing from a list; if above the input, its edits change the filter.
-    Picker,
-    /// An overlay, such as help.
-    Overlay,
+ikigai_core::words::named_variants! {
+    /// Context of a key. Several can apply at once; the first that binds the key decides.
+    pub enum KeyMode: heading {
+        /// The input.
+        Input = "Input",
+        /// The input while it is empty; precedes the input.
+        Empty = "Empty input",
+        /// Everywhere; always comes last.
+        Always = "Everywhere",
+        /// The list of completions; precedes the input.
+        List = "Completion list",
+        /// Search in sent messages; above the input, whose edits change the needle.
+        Search = "Search in sent messages",
+        /// A question that does not yet take keys; precedes the input.
+        ClosedQuestion = "A question appears while you type",
+        /// A question that takes keys.
+        Question = "Question",
+        /// Questions of other agents; precedes the input.
+        Others = "Questions of other agents",
+        /// Browsing the conversation.
+        Browse = "Browse mode",
+        /// The board.
+        Board = "Board",
+        /// The inbox; precedes the question of its selected entry.
+        Inbox = "Inbox",
+        /// Choosing from a list; if above the input, its edits change the filter.
+        Picker = "Pickers",
+        /// An overlay, such as help.
+        Overlay = "Help and other overlays",
+    }
 }
 
 impl KeyMode {
-    /// All modes, in the order of the help.
-    pub const ALL: [Self; 13] = [
-        Self::Input,
-        Self::Empty,
-        Self::Always,
-        Self::List,
-        Self::Search,
-        Self::ClosedQuestion,
-        Self::Question,
-        Self::Others,
-        Self::Browse,
-        Self::Board,
-        Self::Inbox,
-        Self::Picker,
-        Self::Overlay,
-    ];
-
     /// Returns true if a key bound in this mode applies in another one too.
     fn covers(self, other: Self) -> bool {
         let empty = self == Self::Input && other == Self::Empty;
         self == other || self == Self::Always || empty
-    }
-
-    /// Returns the heading of its keys.
-    pub const fn heading(self) -> &'static str {
-        match self {
-            Self::Input => "Input",
-            Self::Empty => "Empty input",
-            Self::Always => "Everywhere",
-            Self::List => "Completion list",
-            Self::Search => "Search in sent messages",
-            Self::ClosedQuestion => "A question appears while you type",
-            Self::Question => "Question",
-            Self::Others => "Questions of other agents",
-            Self::Browse => "Browse mode",
-            Self::Board => "Board",
-            Self::Inbox => "Inbox",
-            Self::Picker => "Pickers",
-            Self::Overlay => "Help and other overlays",
-        }
     }
 }
 

@@ -98,7 +98,7 @@ fn the_matrix_kills_at_every_point() {
     let killed: HashSet<_> = lives.filter_map(|life| life.point).collect();
 
     for point in CrashPoint::ALL {
-        assert!(killed.contains(point), "{point}");
+        assert!(killed.contains(&point), "{point}");
     }
 }
 
