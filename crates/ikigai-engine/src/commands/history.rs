@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use ikigai_core::data::{self, CommandData};
 use ikigai_core::render::render;
-use ikigai_core::{AgentId, Kind, PageQuery, Row, Seq, Span};
+use ikigai_core::{AgentId, Kind, Micros, PageQuery, Row, Seq, Span};
 use ikigai_store::Agent;
 
 use super::rows::{name_of, typed_in};
@@ -22,6 +22,10 @@ const ROW_CHARS: usize = 100;
 
 /// Rows read per query.
 const PAGE_ROWS: usize = 256;
+
+/// Agents whose sent lines are recalled, and rows read of each; the newest.
+const RECALLED_AGENTS: usize = 8;
+const RECALLED_ROWS: usize = 512;
 
 pub(super) const HISTORY: SlashCommand = SlashCommand {
     command: Command {
@@ -89,26 +93,20 @@ async fn newest(
 }
 
 impl EngineReader {
-    /// Returns the lines that the user typed to an agent, newest first, from its rows. Messages,
-    /// commands and shell commands, without repetitions in a row.
-    pub async fn input_history(
-        &self,
-        agent: AgentId,
-        most: usize,
-    ) -> Result<Vec<String>, EngineError> {
-        let head = self.reader().head(agent).await?;
-        let mut to = head.map_or(Seq(0), |head| head.seq);
-        let mut typed: Vec<String> = Vec::new();
-        while typed.len() < most && to > Seq(0) {
-            let rows = newest(self, agent, to, PAGE_ROWS).await?;
-            to = rows.last().map_or(Seq(0), |oldest| oldest.at.seq.before());
-            for line in rows.iter().filter_map(line_of) {
-                if typed.len() < most && typed.last() != Some(&line) {
-                    typed.push(line);
-                }
-            }
+    /// Returns the lines that the user sent to the agents of a session, newest last: messages,
+    /// commands and shell commands.
+    pub async fn input_history(&self, own: AgentId) -> Result<Vec<String>, EngineError> {
+        let session = self.reader().agent(own).await?.map(|agent| agent.session);
+        let mut agents = self.reader().agents(session).await?;
+        agents.sort_by_key(|agent| std::cmp::Reverse(agent.touched_at));
+        let mut sent: Vec<(Micros, String)> = Vec::new();
+        for agent in agents.into_iter().take(RECALLED_AGENTS) {
+            let rows = newest(self, agent.id, agent.head, RECALLED_ROWS).await?;
+            let lines = rows.iter().rev();
+            sent.extend(lines.filter_map(|row| Some((row.created_at, line_of(row)?))));
         }
-        Ok(typed)
+        sent.sort_by_key(|(at, _)| *at);
+        Ok(sent.into_iter().map(|(_, line)| line).collect())
     }
 }
 

@@ -7,7 +7,6 @@ mod follower;
 mod foreign_agents;
 pub(crate) mod mailbox;
 mod read_timer;
-mod sent_history;
 mod submissions;
 
 use std::path::Path;
@@ -493,7 +492,7 @@ impl Driver {
 
     /// Loads messages of earlier runs: the newest ones to agents of this session.
     async fn read_history(&mut self) {
-        match sent_history::sent_before(&self.engine, self.app.current()).await {
+        match self.engine.input_history(self.app.current()).await {
             Ok(sent) => self.app.set_history(sent),
             Err(error) => self.app.warn(&error),
         }

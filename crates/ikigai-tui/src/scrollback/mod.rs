@@ -132,12 +132,6 @@ impl Scrollback {
         }
     }
 
-    /// Returns the item at a distance from another one.
-    pub fn neighbour(&self, id: Id, by: isize) -> Option<&ScrollbackItem> {
-        let index = self.places.get(&id)?.checked_add_signed(by)?;
-        self.items.get(index)
-    }
-
     /// Replaces the unstored rows below all items.
     pub fn set_live(&mut self, lines: Vec<TextLine>) {
         if lines.is_empty()
@@ -177,11 +171,6 @@ impl Scrollback {
     pub fn unfold_all(&mut self, unfolded: bool) {
         self.all_unfolded = unfolded;
         self.unfolded.clear();
-        self.blocks.clear();
-    }
-
-    /// Drops the layout cache; rows are laid out again when visible.
-    pub fn forget_layout(&mut self) {
         self.blocks.clear();
     }
 
