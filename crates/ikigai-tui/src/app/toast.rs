@@ -59,7 +59,7 @@ impl Toast {
 
 /// Shortens the help of an action to its object: `parent agent` for `go to the parent agent`.
 fn short(help: &str) -> &str {
-    let verbs = ["go to the ", "go back to the ", "show "];
+    let verbs = ["go to the ", "go back to the ", "show the ", "show "];
     let object = verbs.iter().find_map(|verb| help.strip_prefix(verb));
     let object = object.unwrap_or(help);
     object.split([';', '(']).next().unwrap_or(object).trim_end()
