@@ -253,7 +253,7 @@ fn title(agent: &Agent, size: &TurnSize) -> String {
     match since.find(speaks) {
         Some(entry) if entry.kind() == Some(Kind::User) => words_of(entry),
         // The rest of a turn whose beginning a summary replaces.
-        _ => "…".to_owned(),
+        _ => "rest of a turn".to_owned(),
     }
 }
 

@@ -35,7 +35,7 @@ async fn told(world: &World, worker: &Worker) -> Context {
 
 /// Counts the turns that are sent whole.
 fn whole_turns(context: &Context) -> u64 {
-    let whole = |turn: &&ContextTurn| !turn.is_summary && turn.title != "…";
+    let whole = |turn: &&ContextTurn| !turn.is_summary && turn.title != "rest of a turn";
     context.turns.iter().filter(whole).count() as u64
 }
 
@@ -92,7 +92,7 @@ pins             0
 tools          891  fork 294 · recall 225 · wait 178 …
 summary         54  replaces 11 earlier turns · /context undo
 verbatim       121  11 of your messages word for word
-messages        83  2 turns · #48 \"question 11\" 47 · #46 \"…\" 36
+messages        83  2 turns · #48 \"question 11\" 47 · #46 \"rest of a turn\" 36
 outputs          0
 free             0
 window        1.0M  from the table of models or the configuration";
