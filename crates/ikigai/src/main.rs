@@ -1,6 +1,7 @@
 //! ikigai: a terminal coding agent that never loses history and can fork.
 
 mod agents;
+mod allocator;
 mod arguments;
 mod background;
 mod completions;
@@ -48,6 +49,7 @@ use anyhow::Result;
 use arguments::{Arguments, Verb};
 
 fn main() -> ExitCode {
+    allocator::use_one_heap();
     let arguments = Arguments::read();
     ikigai_tools::process::protect();
     diagnostics::start();

@@ -30,6 +30,9 @@ const SWITCH_PAUSE: Duration = Duration::from_millis(10);
 /// Size of the statement cache: larger than the number of statements.
 pub(super) const STATEMENTS: usize = 64;
 
+/// Pages that each connection keeps, in KB; further reads come from the system's cache of the file.
+const PAGE_CACHE_KILOBYTES: i32 = 192;
+
 /// Asks whether a table is missing that each version has.
 const MISSING_TABLES: &str = "SELECT count(*) < 4 FROM sqlite_schema
      WHERE type = 'table' AND name IN ('agents', 'heads', 'messages', 'sessions')";
@@ -85,6 +88,7 @@ impl SqliteTarget {
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.pragma_update(None, "foreign_keys", true)?;
+        connection.pragma_update(None, "cache_size", -PAGE_CACHE_KILOBYTES)?;
         // Another database may have been put there since.
         if let Err(absence) = self.files.check_database() {
             return Err(failure(ffi::SQLITE_CANTOPEN, &absence.to_string()));
