@@ -8,6 +8,7 @@ use ikigai_core::project::{ReadMode, ToolFacts, ToolSpec};
 use ikigai_core::settings::Rule;
 use ikigai_core::spelling::spell_out;
 use ikigai_store::BoxFuture;
+use ikigai_tools::mcp::McpStatus;
 use ikigai_tools::permission::Sandbox;
 use ikigai_tools::process::ChildEnvironment;
 use ikigai_tools::tool_names::current_name;
@@ -23,6 +24,23 @@ const MOST_SHOWN_CHARS: usize = 4_000;
 pub trait Tools: Send + Sync {
     /// Returns the tools for this directory, in alphabetical order.
     fn offer<'a>(&'a self, workdir: &'a Path) -> BoxFuture<'a, Vec<Arc<dyn Tool>>>;
+
+    /// Starts servers of tools for this directory in the background.
+    fn start_servers<'a>(&'a self, _workdir: &'a Path) -> BoxFuture<'a, ()> {
+        Box::pin(async {})
+    }
+
+    /// Starts servers of tools, and waits a moment for those whose tools are not known yet.
+    ///
+    /// Called before each turn.
+    fn settle_servers<'a>(&'a self, _workdir: &'a Path) -> BoxFuture<'a, ()> {
+        Box::pin(async {})
+    }
+
+    /// Returns the states of servers of tools.
+    fn servers<'a>(&'a self, _workdir: &'a Path) -> BoxFuture<'a, Vec<McpStatus>> {
+        Box::pin(async { Vec::new() })
+    }
 }
 
 /// A fixed list of tools.

@@ -1,6 +1,7 @@
 //! Command line.
 
 mod control;
+mod mcp;
 mod other_tools;
 
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use ikigai_core::settings::Approve;
 
 pub(crate) use self::control::{CtlOrder, CtlVerb};
+pub(crate) use self::mcp::{McpAddOrder, McpListOrder, McpOrder, McpVerb};
 use crate::config;
 
 /// Exit codes, listed in `--help`.
@@ -206,6 +208,8 @@ pub(crate) enum Verb {
     Models(ModelsOrder),
     /// List the tools available in this directory, and broken ones
     Tools(ToolsOrder),
+    /// Add, list or remove MCP servers
+    Mcp(McpOrder),
     /// Diagnose problems and suggest fixes
     Doctor(DoctorOrder),
     /// Control a running ikigai through its socket (see docs/control-socket.md)

@@ -308,7 +308,7 @@ fn hide_secrets(path: &[&str], value: Value) -> Value {
         Value::Table(table) => {
             let entries = table.into_iter().map(|(name, value)| {
                 // Headers often contain keys.
-                let value = if path.contains(&"headers") {
+                let value = if path.contains(&"headers") || path.contains(&"env") {
                     Value::String(SECRET.to_owned())
                 } else {
                     hide_secrets(path, value)
@@ -352,7 +352,7 @@ fn without_password(text: &str) -> String {
 }
 
 /// Formats a key for a file.
-fn bare(name: &str) -> String {
+pub(crate) fn bare(name: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !name.is_empty() && name.chars().all(is_bare) {
         name.to_owned()
@@ -362,7 +362,7 @@ fn bare(name: &str) -> String {
 }
 
 /// Formats a value for a file.
-fn format_value(value: &Value) -> String {
+pub(crate) fn format_value(value: &Value) -> String {
     match value {
         // TOML escapes strings like JSON.
         Value::String(text) => json!(text).to_string(),

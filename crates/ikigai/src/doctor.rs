@@ -173,7 +173,7 @@ fn check_tools(store: &StoreLocation, config: &Config) -> Result<Vec<Finding>> {
     let hidden = tools::hidden_paths(store, &work);
     let all = tools::all(&registry(config)?, &work, hidden.into());
     let here = Here::find()?;
-    let found = runtime()?.block_on(all.0.look(Path::new(&here.workdir)));
+    let found = runtime()?.block_on(all.toolbox.look(Path::new(&here.workdir)));
     let names: Vec<_> = found.tools.iter().map(|tool| tool.spec().name).collect();
     let mut findings = vec![Finding::Good(format!("tools: {}", names.join(" ")))];
     findings.extend(found.broken.into_iter().map(|broken| {

@@ -26,6 +26,7 @@ mod legacy_import;
 mod log;
 mod machine;
 mod man;
+mod mcp;
 mod models;
 mod output;
 mod package_caches;
@@ -74,6 +75,7 @@ fn carry_out(db: Option<String>, verb: Verb) -> Result<ExitCode> {
         Verb::Copy(order) => copy::copy(&order),
         Verb::Cost(order) => cost::cost(db, &order),
         Verb::Models(order) => models::models(&order),
+        Verb::Mcp(order) => mcp::mcp(db, &order),
         Verb::Tools(order) => tool_list::tools(db, &order),
         Verb::Doctor(order) => doctor::doctor(db, &order),
         Verb::Ctl(order) => ctl::ctl(&order),

@@ -24,11 +24,11 @@ pub(crate) fn tools(db: Option<String>, order: &ToolsOrder) -> Result<ExitCode> 
     let all = tools::all(&registry(&config)?, &work, hidden.into());
     if order.allow {
         let directory = Path::new(&here.session).join(".ikigai").join("tools");
-        let allowed = all.0.allow(&directory);
+        let allowed = all.toolbox.allow(&directory);
         allowed.with_context(|| format!("cannot allow `{}`", directory.display()))?;
         print_stderr(&format!("allowed: tools in {}", directory.display()));
     }
-    let found = runtime()?.block_on(all.0.look(workdir));
+    let found = runtime()?.block_on(all.toolbox.look(workdir));
     for tool in &found.tools {
         let spec = tool.spec();
         if order.json {

@@ -10,6 +10,7 @@ use ikigai_providers::registry::Registry;
 use ikigai_store::BoxFuture;
 use ikigai_tools::builtin::web_fetch::{WebFetch, WebLimits};
 use ikigai_tools::builtin::web_search::{BRAVE_URL, WebSearch};
+use ikigai_tools::mcp::{McpPlaces, McpServerSettings, McpServers, McpStatus};
 use ikigai_tools::permission::Sandbox;
 use ikigai_tools::process::ChildEnvironment;
 use ikigai_tools::toolbox::{Places, Toolbox};
@@ -30,16 +31,35 @@ const SHORTEST_SECRET_BYTES: usize = 8;
 /// Variable with the key of `web_search`.
 const SEARCH_KEY: &str = "BRAVE_API_KEY";
 
-/// Built-in and external tools.
-pub(crate) struct AllTools(pub(crate) Toolbox);
+/// Built-in and external tools, and those of MCP servers.
+pub(crate) struct AllTools {
+    pub(crate) toolbox: Toolbox,
+    pub(crate) servers: McpServers,
+}
 
 impl Tools for AllTools {
     fn offer<'a>(&'a self, workdir: &'a Path) -> BoxFuture<'a, Vec<Arc<dyn Tool>>> {
-        Box::pin(self.0.tools(workdir))
+        Box::pin(async {
+            let mut tools = self.toolbox.tools(workdir).await;
+            tools.extend(self.servers.tools(workdir).await);
+            tools
+        })
+    }
+
+    fn start_servers<'a>(&'a self, workdir: &'a Path) -> BoxFuture<'a, ()> {
+        Box::pin(self.servers.start(workdir))
+    }
+
+    fn settle_servers<'a>(&'a self, workdir: &'a Path) -> BoxFuture<'a, ()> {
+        Box::pin(self.servers.settle(workdir))
+    }
+
+    fn servers<'a>(&'a self, workdir: &'a Path) -> BoxFuture<'a, Vec<McpStatus>> {
+        Box::pin(self.servers.status(workdir))
     }
 }
 
-/// Creates the built-in tools, and the search for external ones.
+/// Creates the built-in tools, the search for external ones, and the MCP servers.
 pub(crate) fn all(registry: &Registry, work: &Work, hidden: Arc<[PathBuf]>) -> AllTools {
     let environment = withholding(registry).keeping(work.sandbox.pass_env());
     let mut built_in = builtin::all(environment.clone());
@@ -54,14 +74,63 @@ pub(crate) fn all(registry: &Registry, work: &Work, hidden: Arc<[PathBuf]>) -> A
     }
     let (state, cache) = (config::state_home(), config::cache_home());
     let places = Places {
-        hidden,
+        hidden: hidden.clone(),
         ..Places::usual(
             config::home().as_deref(),
             state.as_deref(),
             cache.as_deref(),
         )
     };
-    AllTools(Toolbox::new(built_in, places, environment))
+    AllTools {
+        servers: mcp_servers(work, &environment, hidden, cache.as_deref()),
+        toolbox: Toolbox::new(built_in, places, environment),
+    }
+}
+
+/// Creates the MCP servers of the configuration; starts none.
+fn mcp_servers(
+    work: &Work,
+    environment: &ChildEnvironment,
+    hidden: Arc<[PathBuf]>,
+    cache: Option<&Path>,
+) -> McpServers {
+    let home = home();
+    let (settings, broken) = resolve_mcp(work, environment);
+    let places = McpPlaces {
+        environment: environment.clone(),
+        cache: cache.map(|directory| directory.join("mcp-tools.json")),
+        sandbox: work.sandbox.is_enabled(),
+        hidden,
+        writable: work.sandbox.writable(home.as_deref()),
+        caches: package_caches(home.as_deref(), |name| env::var_os(name)),
+    };
+    McpServers::new(settings, broken, places)
+}
+
+/// Checks the definitions of MCP servers; returns valid ones, and the others with the reason.
+fn resolve_mcp(
+    work: &Work,
+    environment: &ChildEnvironment,
+) -> (Vec<McpServerSettings>, Vec<(String, String)>) {
+    let lookup = |name: &str| {
+        if environment.withholds(name) {
+            return Err(format!("`{name}` is a key of ikigai, which no server gets"));
+        }
+        Ok(env::var(name).ok())
+    };
+    let (mut settings, mut broken) = (Vec::new(), Vec::new());
+    for (name, definition) in &work.mcp {
+        let unknown = definition.unknown.keys().next();
+        let resolved = match unknown {
+            Some(key) => Err(format!("unknown key `{key}`")),
+            None => definition.resolve(name, &lookup, home().as_deref()),
+        };
+        match resolved {
+            Ok(server) => settings.push(server),
+            Err(reason) => broken.push((name.clone(), reason)),
+        }
+    }
+    (settings, broken)
 }
 
 /// Returns an environment without ikigai's keys.
@@ -98,7 +167,7 @@ pub(crate) fn safety(store: &StoreLocation, registry: &Arc<Registry>, work: &Wor
         loopback_ports: work.sandbox.loopback_ports().into(),
         allow: work.permissions.allow(),
         refuse: work.permissions.refuse(),
-        blank: blank(registry.clone(), store),
+        blank: blank(registry.clone(), store, mcp_secrets(registry, work)),
         shell: withholding(registry).for_the_user(),
     }
 }
@@ -151,14 +220,27 @@ pub(crate) fn files_of(store: &Path) -> [PathBuf; 5] {
     ["", "-wal", "-shm", "-notify", "-locks"].map(beside)
 }
 
+/// Returns the secrets in the settings of MCP servers.
+fn mcp_secrets(registry: &Registry, work: &Work) -> Vec<SecretString> {
+    let (settings, _) = resolve_mcp(work, &withholding(registry));
+    let secrets = settings.iter().flat_map(McpServerSettings::secrets);
+    let bare = secrets.map(|secret| {
+        // An answer may quote a token without its scheme.
+        let token = secret.expose_secret().trim_start_matches("Bearer ");
+        SecretString::from(token)
+    });
+    bare.collect()
+}
+
 /// Returns a function that blanks known keys, which it looks up on first use.
-fn blank(registry: Arc<Registry>, store: &StoreLocation) -> Blank {
+fn blank(registry: Arc<Registry>, store: &StoreLocation, others: Vec<SecretString>) -> Blank {
     let password = store.password().cloned();
     let keys: OnceLock<Vec<SecretString>> = OnceLock::new();
     Arc::new(move |bytes| {
         let keys = keys.get_or_init(|| {
             let known = registry.known_keys().into_iter();
-            known.chain(search_key()).chain(password.clone()).collect()
+            let known = known.chain(search_key()).chain(password.clone());
+            known.chain(others.iter().cloned()).collect()
         });
         let mut blanked = Cow::Borrowed(bytes);
         // Keys from commands or typed input become known later.

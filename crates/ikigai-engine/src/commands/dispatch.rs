@@ -517,10 +517,6 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("settings", "run ikigai config in a shell"),
     ("permissions", "see /approve"),
     ("login", "see /key"),
-    (
-        "mcp",
-        "not supported; add tools as programs (docs/tools.md)",
-    ),
     ("doctor", "run ikigai doctor in a shell"),
     ("continue", "see /resume"),
     ("branch", "see /fork"),

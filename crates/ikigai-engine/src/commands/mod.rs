@@ -18,6 +18,7 @@ mod history;
 mod inbox;
 mod key;
 mod line;
+mod mcp;
 mod merge;
 mod model;
 mod name_suggestion;
@@ -95,6 +96,7 @@ static COMMANDS: &[&SlashCommand] = &[
     &tools::APPROVE,
     &sandbox::SANDBOX,
     &processes::PS,
+    &mcp::MCP,
     // session
     &model::MODEL,
     &key::KEY,

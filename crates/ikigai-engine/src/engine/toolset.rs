@@ -10,7 +10,7 @@ use ikigai_tools::{Confinement, Place, Prepared, sandbox};
 
 use crate::EngineReader;
 use crate::agent_tools::AgentTool;
-use crate::tools::{Freedom, Toolset};
+use crate::tools::{Freedom, Tools, Toolset};
 use crate::worktrees::reach;
 
 impl Toolset {
@@ -55,6 +55,11 @@ impl EngineReader {
                 hidden: self.safety.hidden.clone(),
             },
         }
+    }
+
+    /// Returns the source of tools.
+    pub fn tool_source(&self) -> &dyn Tools {
+        &*self.tools
     }
 
     /// Drops a request to leave the sandbox if there is none.

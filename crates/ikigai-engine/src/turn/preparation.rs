@@ -1,6 +1,7 @@
 //! Preparation of a turn: its model, tools and limits. Stores nothing.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use ikigai_core::data;
@@ -73,6 +74,11 @@ impl Turn {
             ..settings.clone()
         };
         let no_worktree = worktrees::ensure(engine.safety(), settings).await.err();
+        let workdir = settings.workdir.as_deref().unwrap_or("/");
+        engine
+            .tool_source()
+            .settle_servers(Path::new(workdir))
+            .await;
         let tools = engine.toolset(&in_force).await;
         let budget = engine.budget(settings, &choice, model.window_tokens());
         Ok(Self {

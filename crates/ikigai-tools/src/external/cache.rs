@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use ikigai_core::project::ToolSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::owner_file;
 
 /// Format version; changes if older files would be misread.
 const VERSION: u32 = 1;
@@ -129,29 +131,8 @@ impl Cache {
     /// It lists programs, and a process that could write it could change their descriptions.
     pub(crate) fn save(&mut self, path: &Path) -> io::Result<()> {
         self.version = VERSION;
-        let directory = path.parent().unwrap_or(Path::new("."));
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(directory)?;
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.tmp", std::process::id()));
-        let draft = directory.join(name);
-        let written = fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&draft)
-            .and_then(|mut file| {
-                let bytes = serde_json::to_vec(self).map_err(io::Error::other)?;
-                file.write_all(&bytes)
-            })
-            .and_then(|()| fs::rename(&draft, path));
-        if written.is_err() {
-            let _ = fs::remove_file(&draft);
-        }
-        written
+        let bytes = serde_json::to_vec(self).map_err(io::Error::other)?;
+        owner_file::write(path, &bytes)
     }
 }
 

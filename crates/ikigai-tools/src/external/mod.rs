@@ -60,7 +60,7 @@ impl Tool for External {
     }
 
     fn prepare(&self, text: &str, place: &Place) -> Result<Prepared, BadArguments> {
-        let given = object(text, &self.spec.parameters)?;
+        let given = parse_object(text, &self.spec.parameters)?;
         let input = Value::Object(given).to_string();
         let (path, environment) = (self.path.clone(), self.environment.clone());
         let workdir = place.workdir.clone();
@@ -83,7 +83,7 @@ impl Tool for External {
 }
 
 /// Parses the arguments and checks them against the tool's schema.
-fn object(text: &str, schema: &Value) -> Result<Map<String, Value>, BadArguments> {
+pub(crate) fn parse_object(text: &str, schema: &Value) -> Result<Map<String, Value>, BadArguments> {
     let text = if text.trim().is_empty() { "{}" } else { text };
     arguments::check_complete(text)?;
     let complaint = match serde_json::from_str(text) {

@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 
 use ikigai_core::word_list::WordList;
+use secrecy::{ExposeSecret, SecretString};
 
 /// Variables set for every child.
 ///
@@ -95,6 +96,16 @@ impl ChildEnvironment {
         self
     }
 
+    /// Returns true if a variable configures ikigai or holds a key of its providers.
+    pub fn withholds(&self, name: &str) -> bool {
+        self.withheld.iter().any(|withheld| withheld == name) || name.starts_with("IKIGAI_")
+    }
+
+    /// Returns true if a variable with this name or value is likely to be a secret.
+    pub(crate) fn is_likely_secret(name: &str, value: &SecretString) -> bool {
+        is_secret_name(name) || is_secret_value(value.expose_secret())
+    }
+
     /// Selects a child's variables from the environment of this process.
     pub fn variables(&self) -> Vec<(OsString, OsString)> {
         self.select(std::env::vars_os())
@@ -115,10 +126,7 @@ impl ChildEnvironment {
 
     fn is_allowed(&self, name: &OsStr, value: &OsStr) -> bool {
         let name = name.to_string_lossy();
-        if self.withheld.iter().any(|withheld| *withheld == name)
-            || name.starts_with("IKIGAI_")
-            || SET.iter().any(|(set, _)| *set == name)
-        {
+        if self.withholds(&name) || SET.iter().any(|(set, _)| *set == name) {
             return false;
         }
         self.trusted

@@ -12,6 +12,7 @@ pub mod keeper;
 mod reading_git;
 #[cfg(target_os = "linux")]
 mod run_sockets;
+mod server_process;
 mod spawn;
 mod streams;
 mod ticker;
@@ -44,6 +45,7 @@ pub use environment::ChildEnvironment;
 use family::Mark;
 pub use git_status::git_status;
 pub(crate) use reading_git::restrict as restrict_git;
+pub(crate) use server_process::ServerProcess;
 use streams::Streams;
 
 /// Time between the request to end and the kill.

@@ -16,6 +16,7 @@ mod foreground;
 mod host_list;
 mod keeper;
 mod loopback;
+mod mcp;
 mod other_processes;
 mod permissions_page;
 mod processes;

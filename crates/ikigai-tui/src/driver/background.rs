@@ -257,6 +257,12 @@ impl Loader {
         });
     }
 
+    /// Starts servers of tools.
+    pub(super) fn start_tool_servers(&self, workdir: &str) {
+        let (engine, workdir) = (self.engine.clone(), PathBuf::from(workdir));
+        tokio::spawn(async move { engine.tool_source().start_servers(&workdir).await });
+    }
+
     /// Lists names for completion.
     pub(super) fn list_choices(&self, workdir: String) {
         let engine = self.engine.clone();

@@ -19,10 +19,6 @@ const COMMANDS: &[(&str, &str)] = &[
     ("auth", KEYS),
     ("setup-token", KEYS),
     (
-        "mcp",
-        "not supported; add tools as programs (docs/tools.md)",
-    ),
-    (
         "update",
         "install the newer version the way you installed this one",
     ),

@@ -18,6 +18,7 @@ use ikigai_engine::Resume;
 use ikigai_providers::catalogue::{Catalogue, ModelName, ModelSpec};
 use ikigai_providers::registry::ProviderConfig;
 use ikigai_providers::small_file;
+use ikigai_tools::mcp::McpDefinition;
 use ikigai_tools::protected_paths::OwnDirectories;
 use ikigai_tui::screen::{Notify, OnHangUp, StatusReports};
 use serde::Deserialize;
@@ -75,6 +76,8 @@ pub(crate) struct Config {
     web: work::WebSettings,
     limits: work::LimitsSection,
     agents: work::AgentsSection,
+    /// MCP servers of the user.
+    mcp: BTreeMap<String, McpDefinition>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
@@ -303,6 +306,7 @@ impl Config {
             web: self.web.clone(),
             limits: self.limits,
             agents: self.agents.clone(),
+            mcp: self.mcp.clone(),
         }
     }
 

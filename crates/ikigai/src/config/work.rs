@@ -1,11 +1,13 @@
 //! Rights of agents: `[permissions]`, `[sandbox]`, `[web]`, `[limits]` and `[agents]`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ikigai_core::settings::Rule;
 use ikigai_engine::{AgentLimits, Limits};
 use ikigai_tools::AllowedHost;
+use ikigai_tools::mcp::McpDefinition;
 use serde::Deserialize;
 
 use super::network::NetworkSetting;
@@ -28,6 +30,7 @@ pub(crate) struct Work {
     pub(crate) web: WebSettings,
     pub(crate) limits: LimitsSection,
     pub(crate) agents: AgentsSection,
+    pub(crate) mcp: BTreeMap<String, McpDefinition>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]

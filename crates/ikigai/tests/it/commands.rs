@@ -542,10 +542,9 @@ fn the_log_calls_rows_and_agents_as_the_screen_does() {
 #[test]
 fn commands_and_options_of_other_tools_name_the_way_here() {
     let user = TestUser::new();
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 8] = [
         (&["resume"], "`ikigai --agent NAME` opens another one"),
         (&["resume"], "to send it as a message: `ikigai run resume`"),
-        (&["mcp"], "not supported"),
         (&["exec", "say hello"], "use `ikigai run \"PROMPT\"`"),
         (&["-p", "hello"], "use `ikigai run \"PROMPT\"`"),
         (&["--resume"], "continues the last agent"),

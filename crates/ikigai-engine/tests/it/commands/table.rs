@@ -139,7 +139,6 @@ async fn commands_of_other_programs_lead_somewhere() {
         ("/review", "git diff"),
         ("/config", "ikigai config"),
         ("/permissions", "/approve"),
-        ("/mcp", "docs/tools.md"),
     ] {
         let output = printed(&mut worker, typed).await;
 
