@@ -112,7 +112,7 @@ impl Driver {
         self.loader.list_choices(self.app.workdir());
         self.loader.try_confinement();
         self.loader.find_server();
-        self.loader.start_tool_servers(self.app.workdir());
+        self.loader.start_tool_servers(&self.app.workdir());
         self.loader.supervise();
         self.loader.watch_others();
     }

@@ -158,7 +158,7 @@ impl ServerChild {
     async fn ended(&mut self) -> String {
         tokio::select! {
             biased;
-            copied = &mut self.copier, if !self.copier.is_finished() => match copied {
+            copied = &mut self.copier => match copied {
                 Ok(Err(reason)) => reason,
                 _ => match timeout(EXIT, self.process.wait()).await {
                     Ok(status) => describe_end(&status),
@@ -173,9 +173,8 @@ impl ServerChild {
         self.copier.abort();
         self.process.end().await;
         // Everything that it printed last is worth reading.
-        if timeout(EXIT, self.errors).await.is_err() {
-            // A process outside may hold the pipe; the reader then goes on until that ends.
-        }
+        // A process outside may hold the pipe; the reader then goes on until that ends.
+        let _ = timeout(EXIT, self.errors).await;
     }
 }
 

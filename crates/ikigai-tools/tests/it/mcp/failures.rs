@@ -132,6 +132,8 @@ async fn a_server_that_never_answers_blocks_no_request() {
     let workdir = machine.workdir();
 
     servers.settle(&workdir).await;
+    // The request goes on; the start may still fail.
+    servers.connect(&workdir).await;
 
     let status = status(&servers, &workdir).await;
     let reason = "it did not answer within 1 s".to_owned();
