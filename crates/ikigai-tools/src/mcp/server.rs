@@ -66,6 +66,8 @@ pub(crate) struct McpState {
     pub(crate) phase: McpPhase,
     /// Its tools, from itself or from the cache.
     pub(crate) tools: Option<Arc<OfferedTools>>,
+    /// Reason why it ended or did not start last; none once it runs.
+    pub(crate) last_failure: Option<String>,
     /// Number of starts that failed.
     failures: u64,
 }
@@ -309,7 +311,10 @@ async fn supervise(server: Arc<McpServer>) {
         let reason = match Session::start(&server, revision).await {
             Ok(session) => {
                 revision = Some(session.connection.revision());
-                server.set_phase(McpPhase::Ready(session.connection.clone()));
+                server.state.send_modify(|state| {
+                    state.last_failure = None;
+                    state.phase = McpPhase::Ready(session.connection.clone());
+                });
                 let began = tokio::time::Instant::now();
                 let reason = session.watch(&server).await;
                 if began.elapsed() > STEADY {
@@ -331,6 +336,7 @@ async fn supervise(server: Arc<McpServer>) {
         attempts += 1;
         server.state.send_modify(|state| {
             state.failures += 1;
+            state.last_failure = Some(reason.clone());
             state.phase = McpPhase::Failed(reason);
         });
         let pause = FIRST_PAUSE.saturating_mul(1 << (attempts - 1).min(16));

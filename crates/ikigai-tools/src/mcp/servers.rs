@@ -202,9 +202,13 @@ impl McpServers {
                     status.refused.clone_from(&offered.refused);
                 }
                 status.errors = server.errors();
-                status.phase = match server.state().phase {
+                let state = server.state();
+                status.phase = match state.phase {
                     McpPhase::Idle => McpStatusPhase::Idle,
-                    McpPhase::Starting => McpStatusPhase::Starting,
+                    McpPhase::Starting => match state.last_failure {
+                        Some(reason) => McpStatusPhase::Failed(reason),
+                        None => McpStatusPhase::Starting,
+                    },
                     McpPhase::Ready(_) => McpStatusPhase::Ready,
                     McpPhase::Failed(reason) => McpStatusPhase::Failed(reason),
                 };
