@@ -57,6 +57,9 @@ pub(crate) struct ForkArguments {
     /// Names of its tools. Default: all of yours.
     #[serde(default)]
     pub(crate) tools: Option<Vec<String>>,
+    /// Name of an agent definition, as far as the environment lists any.
+    #[serde(default)]
+    pub(crate) agent: Option<String>,
     /// True for a separate git worktree instead of your directory. The user merges its changes.
     #[serde(default)]
     pub(crate) worktree: bool,
@@ -131,6 +134,17 @@ pub(crate) struct RecallArguments {
     pub(crate) limit: Option<usize>,
 }
 
+/// Names of other programs for a child without a special kind.
+const ANY_CHILD: [&str; 7] = [
+    "",
+    "work",
+    "worker",
+    "default",
+    "general",
+    "general-purpose",
+    "task",
+];
+
 /// Longest wait in seconds.
 pub(crate) const MOST_WAIT_SECONDS: u64 = 86_400;
 
@@ -139,15 +153,32 @@ impl ToolArguments for ForkArguments {
         ("task", "prompt"),
         ("message", "prompt"),
         ("instructions", "prompt"),
-        ("subagent_type", "kind"),
-        ("agent_type", "kind"),
+        ("subagent_type", "agent"),
+        ("agent_type", "agent"),
     ];
 
-    /// Kinds of other programs, such as `general-purpose`, mean a child that works.
+    /// Names of kinds in place of each other: `agent: explore`, `kind: reviewer`.
+    ///
+    /// Names that mean any child in other programs, such as `general-purpose`, are dropped.
     fn convert(fields: &mut Map<String, Value>) -> Result<(), String> {
-        let kind = fields.get("kind").and_then(Value::as_str);
-        if kind.is_some_and(|kind| !kind.eq_ignore_ascii_case("explore")) {
+        let text = |fields: &Map<String, Value>, name: &str| {
+            fields.get(name).and_then(Value::as_str).map(str::to_owned)
+        };
+        let is_explore = |name: &str| name.eq_ignore_ascii_case("explore");
+        if let Some(kind) = text(fields, "kind").filter(|kind| !is_explore(kind)) {
             fields.remove("kind");
+            fields.entry("agent").or_insert(Value::String(kind));
+        }
+        if let Some(agent) = text(fields, "agent") {
+            if is_explore(&agent) {
+                fields.remove("agent");
+                fields.insert("kind".to_owned(), Value::String("explore".to_owned()));
+            } else if ANY_CHILD
+                .iter()
+                .any(|name| agent.eq_ignore_ascii_case(name))
+            {
+                fields.remove("agent");
+            }
         }
         Ok(())
     }

@@ -27,6 +27,7 @@ mod inbox;
 mod inbox_entry;
 mod input;
 mod instructions;
+mod invocation;
 mod last_turn;
 mod ledger;
 mod lifecycle;

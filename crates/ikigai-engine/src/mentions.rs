@@ -14,6 +14,7 @@ use ikigai_tools::{BadArguments, Place, paths};
 
 use crate::blobs::stored_image;
 use crate::documents::{Document, read_image, size};
+use crate::invocation::{PromptCommands, invocation};
 use crate::ledger::{Ledger, is_message};
 use crate::rewind_effects::Departure;
 use crate::{EngineError, window};
@@ -49,22 +50,41 @@ pub(crate) async fn message_row(
     text: &str,
 ) -> Result<(Event, Vec<String>), EngineError> {
     let note = taken_back_since(ledger).await?;
-    let files = files_in(ledger, text).await.map_err(EngineError::NotSent)?;
-    let message = message_of(text, note.as_deref(), &files);
+    let (sent, files) = sent_text(ledger, text, PromptCommands::Run).await?;
+    let message = message_of((text, &sent), note.as_deref(), &files);
     let shown = files.into_iter().map(|file| file.shown);
     Ok((message, shown.collect()))
 }
 
 /// Makes the row of a queued message. Files that cannot be read any more stay plain words.
 pub(crate) async fn queued_row(ledger: &Ledger, text: &str) -> Event {
-    let files = files_in(ledger, text).await.unwrap_or_default();
-    message_of(text, None, &files)
+    let sent = sent_text(ledger, text, PromptCommands::Run).await;
+    let (sent, files) = sent.unwrap_or_else(|_| (text.to_owned(), Vec::new()));
+    message_of((text, &sent), None, &files)
 }
 
 /// Makes the row of a message to be queued. A file that cannot be read is an error.
 pub(crate) async fn waiting_row(ledger: &Ledger, text: &str) -> Result<Event, EngineError> {
-    let files = files_in(ledger, text).await.map_err(EngineError::NotSent)?;
-    Ok(message_of(text, None, &files))
+    let (sent, files) = sent_text(ledger, text, PromptCommands::Skip).await?;
+    Ok(message_of((text, &sent), None, &files))
+}
+
+/// Returns the text of a message for the model, and the files that it mentions.
+///
+/// It is the text as typed, or the prompt of the command or skill that it calls.
+async fn sent_text(
+    ledger: &Ledger,
+    typed: &str,
+    commands: PromptCommands,
+) -> Result<(String, Vec<Attached>), EngineError> {
+    let called = invocation(ledger, typed, commands).await;
+    let called = called.map_err(EngineError::NotSent)?;
+    let (sent, named) = match called {
+        Some(called) => (called.text, called.without_outputs),
+        None => (typed.to_owned(), typed.to_owned()),
+    };
+    let files = files_in(ledger, &named).await;
+    Ok((sent, files.map_err(EngineError::NotSent)?))
 }
 
 async fn files_in(ledger: &Ledger, text: &str) -> Result<Vec<Attached>, String> {
@@ -210,11 +230,11 @@ fn place(ledger: &Ledger) -> Place {
     }
 }
 
-/// Builds the row of a message: note for the model, typed text, files.
-fn message_of(typed: &str, note: Option<&str>, files: &[Attached]) -> Event {
+/// Builds the row of a message: note for the model, sent text, files.
+fn message_of((typed, sent): (&str, &str), note: Option<&str>, files: &[Attached]) -> Event {
     let mut text = match note {
-        Some(note) => format!("{note}\n\n{typed}"),
-        None => typed.to_owned(),
+        Some(note) => format!("{note}\n\n{sent}"),
+        None => sent.to_owned(),
     };
     for file in files {
         let _ = write!(text, "\n\n{}", file.text);

@@ -30,8 +30,14 @@ const STATUS_BYTES: usize = 2 * 1024;
 /// Number of writable paths, or hosts, that are listed.
 const MOST_PATHS: usize = 12;
 
+/// Size of a catalogue after which further entries are left out.
+const CATALOGUE_BYTES: usize = 12 * 1024;
+
+/// Longest description in a catalogue, in characters.
+const ENTRY_CHARS: usize = 300;
+
 /// Labels of the facts, in the order in which they are sent.
-const LABELS: [&str; 10] = [
+const LABELS: [&str; 12] = [
     AGENT,
     "working directory",
     "repository",
@@ -42,6 +48,8 @@ const LABELS: [&str; 10] = [
     "permission mode",
     "sandbox",
     PROCESSES,
+    "skills",
+    "agent definitions",
 ];
 
 const AGENT: &str = "agent";
@@ -94,6 +102,27 @@ pub(crate) async fn seat_facts(engine: &EngineReader, query: SeatQuery<'_>) -> O
     facts.set("date", &engine.environment().day(now));
     facts.set("model", &model_name(engine, query.settings));
     facts.set("permission mode", &mode_meaning(query.mode, query.answers));
+    let extensions = engine.extensions(&workdir).await;
+    facts.set_catalogue(
+        "skills",
+        "before a task that one is about, open it with `skill` and follow it",
+        extensions
+            .skills
+            .iter()
+            .filter(|skill| skill.is_for_model)
+            .map(|skill| {
+                let text = &skill.text;
+                (&*text.name, &*text.description, Some(&*text.path))
+            }),
+    );
+    facts.set_catalogue(
+        "agent definitions",
+        "kinds of children for `fork` with `agent`",
+        extensions
+            .agents
+            .iter()
+            .map(|agent| (&*agent.name, &*agent.description, None)),
+    );
     facts.set("sandbox", &sandbox_meaning(engine, workdir).await);
     Some(facts)
 }
@@ -257,6 +286,39 @@ impl SeatFacts {
         // A fact is one line.
         let value = value.replace(char::is_control, " ");
         self.by_label.insert(label.to_owned(), value);
+    }
+
+    /// Sets a fact with a line for each entry: name, description, file. Without entries it is left
+    /// out.
+    fn set_catalogue<'a>(
+        &mut self,
+        label: &str,
+        use_of: &str,
+        entries: impl Iterator<Item = (&'a str, &'a str, Option<&'a Path>)>,
+    ) {
+        let mut text = String::new();
+        let mut left_out = 0;
+        for (name, description, path) in entries {
+            if text.len() > CATALOGUE_BYTES {
+                left_out += 1;
+                continue;
+            }
+            let mut line: String = description.chars().take(ENTRY_CHARS).collect();
+            if line.len() < description.len() {
+                line.push('…');
+            }
+            if let Some(path) = path {
+                let _ = write!(line, " ({})", path.display());
+            }
+            let _ = write!(text, "\n- {name}: {}", line.replace(char::is_control, " "));
+        }
+        if left_out > 0 {
+            let _ = write!(text, "\n- … {left_out} more");
+        }
+        if !text.is_empty() {
+            self.by_label
+                .insert(label.to_owned(), format!("{use_of}{text}"));
+        }
     }
 
     /// Adds the name of an agent, and of its parent if its first row is a fork.

@@ -8,6 +8,7 @@ use ikigai_core::project::{ReadMode, ToolFacts, ToolSpec};
 use ikigai_core::settings::Rule;
 use ikigai_core::spelling::spell_out;
 use ikigai_store::BoxFuture;
+use ikigai_tools::extensions::Extensions;
 use ikigai_tools::mcp::McpStatus;
 use ikigai_tools::permission::Sandbox;
 use ikigai_tools::process::ChildEnvironment;
@@ -40,6 +41,11 @@ pub trait Tools: Send + Sync {
     /// Returns the states of servers of tools.
     fn servers<'a>(&'a self, _workdir: &'a Path) -> BoxFuture<'a, Vec<McpStatus>> {
         Box::pin(async { Vec::new() })
+    }
+
+    /// Returns the skills, commands and agent definitions for this directory.
+    fn extensions<'a>(&'a self, _workdir: &'a Path) -> BoxFuture<'a, Arc<Extensions>> {
+        Box::pin(async { Arc::default() })
     }
 }
 

@@ -20,6 +20,7 @@ use ikigai_tools::Confinement;
 use ikigai_tools::process::{ChildEnvironment, Errors, Job, run};
 use ikigai_tools::sandbox::{in_force, usual};
 use ikigai_tools::toolbox::{Places, Toolbox};
+use ikigai_tools::trust::Trust;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
@@ -160,7 +161,7 @@ fn tools(runtime: &Runtime) {
         system: directory.path().join("tools"),
         user: None,
         cache: Some(directory.path().join("cache/tools.json")),
-        allowed: None,
+        trust: Trust::new(None),
         hidden: Arc::from([]),
     };
     let start = || {

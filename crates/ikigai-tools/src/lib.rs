@@ -11,8 +11,10 @@ pub mod background;
 pub mod builtin;
 mod diff;
 mod directory_stamp;
+pub mod extensions;
 mod external;
 mod files;
+pub mod front_matter;
 mod host_proxy;
 pub mod images;
 pub mod mcp;
@@ -28,6 +30,7 @@ pub mod schedule;
 mod temporary_directory;
 pub mod tool_names;
 pub mod toolbox;
+pub mod trust;
 mod web;
 pub mod worktree;
 

@@ -6,13 +6,14 @@ pub const TODO: &str = "todo";
 /// Names of older logs and other programs, which models use by habit, and ours.
 ///
 /// Sorted. No other tool may have one of them.
-const OTHER_NAMES: [(&str, &str); 11] = [
+const OTHER_NAMES: [(&str, &str); 12] = [
     ("Bash", "bash"),
     ("Edit", "file_edit"),
     ("Glob", "glob"),
     ("Grep", "grep"),
     ("MultiEdit", "file_edit"),
     ("Read", "file_read"),
+    ("Skill", "skill"),
     ("TodoWrite", TODO),
     ("WebFetch", "web_fetch"),
     ("WebSearch", "web_search"),

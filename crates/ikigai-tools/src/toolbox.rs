@@ -1,20 +1,20 @@
 //! All tools of an agent: built-in and external ones.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::Tool;
-use crate::external::{self, Allowed, Broken, Cache, ToolSearch};
+use crate::external::{self, Broken, Cache, ToolSearch};
 use crate::process::ChildEnvironment;
 use crate::tool_names::other_names;
+use crate::trust::{ProjectTrust, Trust, TrustKind, TrustState};
 
 /// Timeout for a tool's schema, because the start of ikigai waits for it.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Directories and files for external tools.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Places {
     /// Directory of system-wide tools.
     pub system: PathBuf,
@@ -22,8 +22,8 @@ pub struct Places {
     pub user: Option<PathBuf>,
     /// Cache file of tools' schemas; without it every process asks the tools again.
     pub cache: Option<PathBuf>,
-    /// Directory with the list of projects that may bring tools; without it none may.
-    pub allowed: Option<PathBuf>,
+    /// Decisions about projects that bring tools.
+    pub trust: Trust,
     /// Paths that tools may not read while they print their schema.
     pub hidden: Arc<[PathBuf]>,
 }
@@ -32,13 +32,13 @@ impl Places {
     /// Directory of system-wide tools.
     pub const SYSTEM: &str = "/usr/lib/ikigai/tools";
 
-    /// Returns the usual places, from the user's configuration, state and cache directories.
-    pub fn usual(configuration: Option<&Path>, state: Option<&Path>, cache: Option<&Path>) -> Self {
+    /// Returns the usual places, from the user's configuration and cache directories.
+    pub fn usual(configuration: Option<&Path>, cache: Option<&Path>, trust: Trust) -> Self {
         Self {
             system: PathBuf::from(Self::SYSTEM),
             user: configuration.map(|directory| directory.join("tools")),
             cache: cache.map(|directory| directory.join("tools.json")),
-            allowed: state.map(|directory| directory.join("allowed-tools")),
+            trust,
             hidden: Arc::from([]),
         }
     }
@@ -96,18 +96,24 @@ impl Toolbox {
         // The spec has the schema, which is computed at each call.
         let name = |tool: Arc<dyn Tool>| (tool.spec().name, tool);
         let mut tools: Vec<_> = self.built_in.iter().cloned().map(name).collect();
+        let project = self.project_tools(workdir).await;
+        let tools_of = |is_wanted: fn(TrustState) -> bool| {
+            let items = project.items.iter();
+            let wanted = items.filter(|item| is_wanted(item.state));
+            wanted.map(|item| item.path.clone()).collect()
+        };
         let search = ToolSearch {
             directories: [Some(self.places.system.clone()), self.places.user.clone()]
                 .into_iter()
                 .flatten()
                 .collect(),
-            workdir: workdir.to_path_buf(),
+            project: tools_of(|state| state == TrustState::Trusted),
+            untrusted: tools_of(|state| state != TrustState::Trusted),
             taken: tools
                 .iter()
                 .map(|(name, _)| name.clone())
                 .chain(other_names())
                 .collect(),
-            allowed: Allowed::new(self.places.allowed.clone()),
             environment: self.environment.clone(),
             hidden: self.places.hidden.clone(),
             patience: self.patience,
@@ -142,9 +148,12 @@ impl Toolbox {
         self.look(workdir).await.broken
     }
 
-    /// Allows the project with this tools directory to bring tools, from now on.
-    pub fn allow(&self, tools: &Path) -> io::Result<()> {
-        Allowed::new(self.places.allowed.clone()).allow(tools)
+    /// Returns the tools of the project around a working directory.
+    async fn project_tools(&self, workdir: &Path) -> ProjectTrust {
+        let (trust, workdir) = (self.places.trust.clone(), workdir.to_owned());
+        let read = move || trust.items_of(&workdir, &[TrustKind::Tool]);
+        let read = tokio::task::spawn_blocking(read).await;
+        read.unwrap_or_default()
     }
 
     async fn load_cache(&self) -> Cache {

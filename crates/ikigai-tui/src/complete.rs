@@ -21,6 +21,17 @@ pub const TIGHT_ROWS: usize = 3;
 /// Most files read of one directory.
 pub const MOST_FILES: usize = 1_000;
 
+/// Names that are loaded for completion.
+#[derive(Clone, Debug, Default)]
+pub struct NamesToComplete {
+    /// Models.
+    pub models: Vec<Candidate>,
+    /// Tools.
+    pub tools: Vec<Candidate>,
+    /// The user's and the project's commands and skills.
+    pub callables: Vec<Candidate>,
+}
+
 /// The list of completions.
 #[derive(Clone, Debug, Default)]
 pub struct Completion {

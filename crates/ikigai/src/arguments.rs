@@ -3,6 +3,7 @@
 mod control;
 mod mcp;
 mod other_tools;
+mod project;
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -13,6 +14,7 @@ use ikigai_core::settings::Approve;
 
 pub(crate) use self::control::{CtlOrder, CtlVerb};
 pub(crate) use self::mcp::{McpAddOrder, McpListOrder, McpOrder, McpVerb};
+pub(crate) use self::project::{ToolsOrder, TrustOrder};
 use crate::config;
 
 /// Exit codes, listed in `--help`.
@@ -74,7 +76,7 @@ impl Arguments {
         let screen = &arguments.screen;
         let is_named = screen.agent.is_some() || screen.at.is_some();
         let is_set = screen.model.is_some() || screen.approve.is_some() || screen.continues;
-        let is_set = is_set || screen.no_sandbox;
+        let is_set = is_set || screen.no_sandbox || screen.trust;
         let is_named = is_named || is_set;
         let asks_screen = screen.prompt.is_some() || is_named || screen.new || screen.headless;
         if arguments.verb.is_some() && asks_screen {
@@ -153,6 +155,11 @@ pub(crate) struct ScreenOrder {
     #[arg(long)]
     pub(crate) no_sandbox: bool,
 
+    /// Trust the project's settings, tools, hooks, servers, skills, commands and agents as they
+    /// are now; `ikigai trust` lists them
+    #[arg(long)]
+    pub(crate) trust: bool,
+
     /// Open the history at this event: `#name.12`, as `ikigai search` prints it, or `#12`
     #[arg(long, value_name = "#ID", conflicts_with_all = ["new", "prompt", "plain"])]
     pub(crate) at: Option<String>,
@@ -210,6 +217,12 @@ pub(crate) enum Verb {
     Tools(ToolsOrder),
     /// Add, list or remove MCP servers
     Mcp(McpOrder),
+    /// Show what this project brings that runs or reaches the model; trust or revoke it
+    ///
+    /// A project can bring settings, tools, hooks, MCP servers, skills, commands and agent
+    /// definitions. None of them is loaded before you trust its present content; a change asks
+    /// again. Trusted items can run programs with your rights.
+    Trust(TrustOrder),
     /// Diagnose problems and suggest fixes
     Doctor(DoctorOrder),
     /// Control a running ikigai through its socket (see docs/control-socket.md)
@@ -264,6 +277,11 @@ pub(crate) struct RunOrder {
     /// Run tools without the sandbox in this session: they can change all your files
     #[arg(long)]
     pub(crate) no_sandbox: bool,
+
+    /// Trust the project's settings, tools, hooks, servers, skills, commands and agents as they
+    /// are now; `ikigai trust` lists them
+    #[arg(long)]
+    pub(crate) trust: bool,
 
     /// Leave background processes running at the end; they are stopped otherwise
     #[arg(long)]
@@ -507,18 +525,6 @@ pub(crate) struct ModelsOrder {
     pub(crate) word: Option<String>,
 
     /// Print one JSON line per model
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Arguments of `tools`.
-#[derive(Debug, Args)]
-pub(crate) struct ToolsOrder {
-    /// Trust the project's tools in `.ikigai/tools` from now on
-    #[arg(long)]
-    pub(crate) allow: bool,
-
-    /// Print one JSON line per tool: name, description and schema
     #[arg(long)]
     pub(crate) json: bool,
 }

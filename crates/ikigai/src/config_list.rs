@@ -17,6 +17,7 @@ use crate::config::{self, KEYS, Key, Project};
 use crate::context::configuration;
 use crate::output::{print, visible};
 use crate::store_location::{self, Here};
+use crate::trust::trusts_settings;
 
 /// Replacement of a secret.
 const SECRET: &str = "[secret]";
@@ -92,6 +93,8 @@ struct Sources {
     user: Table,
     project_file: PathBuf,
     project: Table,
+    /// True if the project's file may override settings.
+    is_trusted: bool,
     /// Limits in force; some defaults depend on other keys.
     limits: ContextLimits,
 }
@@ -99,8 +102,10 @@ struct Sources {
 impl Sources {
     fn read(flag: Option<String>, limits: ContextLimits) -> Result<Self> {
         let user_file = config::home().map(|home| config::user_file(&home));
-        let project_file = config::project_file(Path::new(&Here::find()?.session));
+        let here = Here::find()?;
+        let project_file = config::project_file(Path::new(&here.session));
         Ok(Self {
+            is_trusted: trusts_settings(Path::new(&here.session)),
             flag,
             user: match &user_file {
                 Some(file) => config::read_file(file)?,
@@ -136,7 +141,13 @@ impl Sources {
             "# your config:    {}\n# project config: {}\n{}# API keys are not listed; `ikigai models` shows which are found\n\n",
             yours.unwrap_or_else(|| "none (no home directory)".to_owned()),
             described(&self.project_file),
-            ignored
+            if self.is_trusted {
+                ignored
+            } else {
+                format!(
+                    "#                 not trusted: it can only restrict; review: ikigai trust\n{ignored}"
+                )
+            }
         )
     }
 
@@ -223,7 +234,8 @@ impl Sources {
         }
         let yours = lookup(&self.user, path).cloned();
         let theirs = lookup(&self.project, path).cloned();
-        let theirs = theirs.filter(|_| key.is_open());
+        let counts = key.is_open() && (key.project != Project::Replaces || self.is_trusted);
+        let theirs = theirs.filter(|_| counts);
         match (key.project, yours, theirs) {
             (Project::Adds, Some(Value::Array(yours)), Some(Value::Array(theirs))) => {
                 let both = yours.into_iter().chain(theirs).collect();

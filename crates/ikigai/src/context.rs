@@ -22,6 +22,7 @@ use crate::runtime::runtime;
 use crate::store::{AnyStore, StoreUse};
 use crate::store_location::{self, Here, StoreLocation};
 use crate::tools;
+use crate::trust::trusts_settings;
 
 /// Part of the time for leaving reserved for the steps after the store is closed.
 const EXIT_MARGIN: Duration = Duration::from_millis(200);
@@ -51,7 +52,11 @@ pub(crate) struct ProgramContext {
 
 /// Reads the configuration of the user and of the project.
 pub(crate) fn configuration() -> Result<Config> {
-    Config::read(config::home().as_deref(), Path::new(&Here::find()?.session))
+    let here = Here::find()?;
+    let project = Path::new(&here.session);
+    Config::read(config::home().as_deref(), project, || {
+        trusts_settings(project)
+    })
 }
 
 /// Like [`configuration`]; `--no-sandbox` turns the sandbox off.

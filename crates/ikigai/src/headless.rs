@@ -18,8 +18,10 @@ use crate::control::{Clients, ControlServer};
 use crate::output::print_exact;
 use crate::screen::ScreenOptions;
 use crate::store_location;
+use crate::trust::{self, TrustPrompt};
 
 pub(crate) fn headless(db: Option<String>, order: &ScreenOrder) -> Result<ExitCode> {
+    trust::settle(order.trust, TrustPrompt::Tell)?;
     let config = configuration_for(order.no_sandbox)?;
     let ScreenOptions {
         theme,

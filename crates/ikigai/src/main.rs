@@ -42,6 +42,7 @@ mod store;
 mod store_location;
 mod tool_list;
 mod tools;
+mod trust;
 
 use std::process::ExitCode;
 
@@ -77,6 +78,7 @@ fn carry_out(db: Option<String>, verb: Verb) -> Result<ExitCode> {
         Verb::Models(order) => models::models(&order),
         Verb::Mcp(order) => mcp::mcp(db, &order),
         Verb::Tools(order) => tool_list::tools(db, &order),
+        Verb::Trust(order) => trust::trust_command(&order),
         Verb::Doctor(order) => doctor::doctor(db, &order),
         Verb::Ctl(order) => ctl::ctl(&order),
         Verb::Config(order) => config_list::config(db, &order),

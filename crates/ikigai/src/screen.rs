@@ -29,11 +29,13 @@ use crate::log::row_named;
 use crate::output::{NothingToContinue, print};
 use crate::run::key_entry::hold_key_back;
 use crate::store_location::{self, Here, StoreLocation};
+use crate::trust::{self, TrustPrompt};
 
 const PROGRAM: &str = concat!("ikigai ", env!("CARGO_PKG_VERSION"));
 
 pub(crate) fn screen(db: Option<String>, order: &ScreenOrder) -> Result<ExitCode> {
     hold_key_back(order.prompt.as_deref().unwrap_or_default())?;
+    trust::settle(order.trust, TrustPrompt::Ask)?;
     let config = configuration_for(order.no_sandbox)?;
     let manner = ScreenOptions::of(&config)?;
     show(db, order, &config, manner)

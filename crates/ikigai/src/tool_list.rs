@@ -4,7 +4,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use ikigai_core::counts::counted;
 use ikigai_core::spelling::clean_line;
+use ikigai_tools::trust::TrustKind;
 use serde_json::json;
 
 use crate::arguments::ToolsOrder;
@@ -13,6 +15,7 @@ use crate::output::{print, print_json, print_stderr};
 use crate::runtime::runtime;
 use crate::store_location::Here;
 use crate::tools;
+use crate::trust::trust;
 
 pub(crate) fn tools(db: Option<String>, order: &ToolsOrder) -> Result<ExitCode> {
     let config = configuration()?;
@@ -23,10 +26,14 @@ pub(crate) fn tools(db: Option<String>, order: &ToolsOrder) -> Result<ExitCode> 
     let hidden = tools::hidden_paths(&store, &work);
     let all = tools::all(&registry(&config)?, &work, hidden.into());
     if order.allow {
-        let directory = Path::new(&here.session).join(".ikigai").join("tools");
-        let allowed = all.toolbox.allow(&directory);
-        allowed.with_context(|| format!("cannot allow `{}`", directory.display()))?;
-        print_stderr(&format!("allowed: tools in {}", directory.display()));
+        let trust = trust();
+        let project = trust.items_of(workdir, &[TrustKind::Tool]);
+        let allowed = trust.decide(workdir, &project.items, true);
+        allowed.context("cannot save the decision")?;
+        let count = counted(project.items.len(), "tool");
+        print_stderr(&format!(
+            "trusted: {count} of this project, as they are now"
+        ));
     }
     let found = runtime()?.block_on(all.toolbox.look(workdir));
     for tool in &found.tools {

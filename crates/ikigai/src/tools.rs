@@ -8,8 +8,10 @@ use std::sync::{Arc, OnceLock};
 use ikigai_engine::{Blank, Probe, Safety, Tools};
 use ikigai_providers::registry::Registry;
 use ikigai_store::BoxFuture;
+use ikigai_tools::builtin::skill::SkillTool;
 use ikigai_tools::builtin::web_fetch::{WebFetch, WebLimits};
 use ikigai_tools::builtin::web_search::{BRAVE_URL, WebSearch};
+use ikigai_tools::extensions::{ExtensionPlaces, Extensions};
 use ikigai_tools::mcp::{McpPlaces, McpServerSettings, McpServers, McpStatus};
 use ikigai_tools::permission::Sandbox;
 use ikigai_tools::process::ChildEnvironment;
@@ -21,6 +23,7 @@ use crate::config::{self, Work};
 use crate::package_caches::package_caches;
 use crate::secret_paths::secret_paths;
 use crate::store_location::{self, StoreLocation};
+use crate::trust::trust;
 
 /// Replacement of a secret.
 const BLANKED: &[u8] = b"[blanked]";
@@ -31,16 +34,23 @@ const SHORTEST_SECRET_BYTES: usize = 8;
 /// Variable with the key of `web_search`.
 const SEARCH_KEY: &str = "BRAVE_API_KEY";
 
-/// Built-in and external tools, and those of MCP servers.
+/// Built-in and external tools, those of MCP servers, and extensions.
 pub(crate) struct AllTools {
     pub(crate) toolbox: Toolbox,
     pub(crate) servers: McpServers,
+    extensions: ExtensionPlaces,
+    /// Offered where there are skills.
+    skill: Arc<dyn Tool>,
 }
 
 impl Tools for AllTools {
     fn offer<'a>(&'a self, workdir: &'a Path) -> BoxFuture<'a, Vec<Arc<dyn Tool>>> {
-        Box::pin(async {
+        Box::pin(async move {
             let mut tools = self.toolbox.tools(workdir).await;
+            let extensions = self.extensions(workdir).await;
+            if extensions.skills.iter().any(|skill| skill.is_for_model) {
+                tools.push(self.skill.clone());
+            }
             tools.extend(self.servers.tools(workdir).await);
             tools
         })
@@ -57,6 +67,14 @@ impl Tools for AllTools {
     fn servers<'a>(&'a self, workdir: &'a Path) -> BoxFuture<'a, Vec<McpStatus>> {
         Box::pin(self.servers.status(workdir))
     }
+
+    fn extensions<'a>(&'a self, workdir: &'a Path) -> BoxFuture<'a, Arc<Extensions>> {
+        Box::pin(async move {
+            let (places, workdir) = (self.extensions.clone(), workdir.to_owned());
+            let load = tokio::task::spawn_blocking(move || places.load(&workdir));
+            Arc::new(load.await.unwrap_or_default())
+        })
+    }
 }
 
 /// Creates the built-in tools, the search for external ones, and the MCP servers.
@@ -72,18 +90,21 @@ pub(crate) fn all(registry: &Registry, work: &Work, hidden: Arc<[PathBuf]>) -> A
     } else if let Some(key) = search_key() {
         built_in.push(Arc::new(WebSearch::new(key, BRAVE_URL)));
     }
-    let (state, cache) = (config::state_home(), config::cache_home());
+    let cache = config::cache_home();
     let places = Places {
         hidden: hidden.clone(),
-        ..Places::usual(
-            config::home().as_deref(),
-            state.as_deref(),
-            cache.as_deref(),
-        )
+        ..Places::usual(config::home().as_deref(), cache.as_deref(), trust())
+    };
+    let extensions = ExtensionPlaces {
+        home: home(),
+        configuration: config::home(),
+        trust: trust(),
     };
     AllTools {
         servers: mcp_servers(work, &environment, hidden, cache.as_deref()),
         toolbox: Toolbox::new(built_in, places, environment),
+        skill: Arc::new(SkillTool::new(extensions.clone())),
+        extensions,
     }
 }
 

@@ -3,12 +3,14 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::line::command_word;
 use super::{Completes, all, find};
+use crate::input::{command_word, is_command_name};
 
 /// Candidates by kind. The caller fills in the kind that [`wanted`] returns.
 #[derive(Clone, Debug, Default)]
 pub struct CompletionContext {
+    /// Names of the user's and the project's commands and skills.
+    pub callables: Vec<Candidate>,
     /// Labels of marks, the newest first.
     pub marks: Vec<Candidate>,
     /// Names of agents.
@@ -84,7 +86,7 @@ fn word_at(line: &str, cursor: usize) -> Option<Wanted> {
     let before = line.get(..cursor)?;
     if before.starts_with('/') && !before.contains(char::is_whitespace) {
         let typed = before.get(1..)?.to_owned();
-        let is_name = typed.chars().all(|c| c.is_ascii_alphabetic() || c == '-');
+        let is_name = typed.is_empty() || is_command_name(&typed);
         return is_name.then_some(Wanted {
             what: Completes::Commands,
             typed,
@@ -166,7 +168,8 @@ pub fn is_complete(line: &str, cursor: usize, context: &CompletionContext) -> bo
         return true;
     };
     if wanted.what == Completes::Commands && wanted.from == 1 {
-        return find(&wanted.typed).is_some();
+        let mut callables = context.callables.iter();
+        return find(&wanted.typed).is_some() || callables.any(|it| it.text == wanted.typed);
     }
     if wanted.typed.is_empty() {
         let needed = command_word(line).is_some_and(|(name, before)| {
@@ -194,7 +197,7 @@ fn is_named(found: &Candidate, wanted: &Wanted) -> bool {
 fn choices(what: Completes, context: &CompletionContext) -> Vec<Candidate> {
     match what {
         Completes::Nothing => Vec::new(),
-        Completes::Commands => commands(),
+        Completes::Commands => commands(context),
         Completes::Marks => context.marks.clone(),
         Completes::Agents => context.agents.clone(),
         Completes::Models => context.models.clone(),
@@ -210,14 +213,16 @@ fn choices(what: Completes, context: &CompletionContext) -> Vec<Candidate> {
     }
 }
 
-fn commands() -> Vec<Candidate> {
+fn commands(context: &CompletionContext) -> Vec<Candidate> {
     let candidates = all().flat_map(|command| {
         let names = [command.name]
             .into_iter()
             .chain(command.aliases.iter().copied());
         names.map(|name| Candidate::new(name, command.help))
     });
-    candidates.collect()
+    let callables = context.callables.iter();
+    let others = callables.filter(|callable| find(&callable.text).is_none());
+    candidates.chain(others.cloned()).collect()
 }
 
 /// Quality of a match, the best first.

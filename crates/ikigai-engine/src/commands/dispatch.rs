@@ -6,6 +6,8 @@ use ikigai_core::{Event, RowRef};
 use ikigai_providers::looks_like_key;
 use ikigai_store::{BoxFuture, CommitError};
 
+use super::actions::CommandAction;
+use super::fork::child_of_call;
 use super::reply::Then;
 use super::shell;
 use super::{COMMANDS, Reply, Trouble, Typed, all, name_suggestion};
@@ -270,7 +272,7 @@ async fn dispatch_line(
     let input = &waiting.input;
     let reply = match input {
         UserInput::Command(typed) => reply(worker, typed, front).await?,
-        UserInput::Unknown(typed) => Reply::warns(unknown(&typed.name)),
+        UserInput::Unknown(typed) => call_in_child(worker, typed, front).await?,
         UserInput::Shell(typed) => {
             front.emit(UiEvent::ShellStarted {
                 id: waiting.id,
@@ -405,6 +407,23 @@ async fn reply(
             ..
         }) => action.run(worker, front).await,
         answered => answered,
+    };
+    answered.or_else(warning)
+}
+
+/// Runs a command or skill that wants a child agent; warns about an unknown name.
+async fn call_in_child(
+    worker: &mut Worker,
+    typed: &UnknownCommand,
+    front: &mut FrontEnd<'_>,
+) -> Result<Reply, EngineError> {
+    let answered = match child_of_call(worker, typed).await {
+        Ok(Some(request)) => {
+            let action = CommandAction::Fork(vec![request], false);
+            action.run(worker, front).await
+        }
+        Ok(None) => Trouble::refused(unknown(&typed.name)),
+        Err(trouble) => Err(trouble),
     };
     answered.or_else(warning)
 }

@@ -10,16 +10,17 @@ use super::agents::shorten;
 use super::rows::row_of;
 use super::time::find_mark;
 use super::{Command, CommandOption, Group, Reply, SlashCommand, Takes, Trouble, Typed};
-use crate::family::{ChildSeat, ForkRequest};
-use crate::input::UserInput;
+use crate::family::{ChildSeat, ForkRequest, apply_definition, definition};
+use crate::input::{UnknownCommand, UserInput};
+use crate::invocation::{PromptCommands, expand};
 use crate::ledger::{Ledger, Starter};
 use crate::message_size::check_message_for;
 use crate::turn::CommandContext;
-use crate::{Engine, EngineError, EngineReader, worktrees};
+use crate::{Engine, EngineError, EngineReader, Worker, worktrees};
 
 pub(super) const FORK: SlashCommand = SlashCommand {
     command: Command {
-        arguments: "[--fresh] [--model M[/L]] [--name N] [--at #id|label] [--worktree] [--go] [prompt …]",
+        arguments: "[--fresh] [--as AGENT] [--model M[/L]] [--name N] [--at #id|label] [--worktree] [--go] [prompt …]",
         help: "make a child agent; with a prompt it works in parallel, one child per quoted prompt",
         examples: &[
             ("/fork count the tests", "a second agent in parallel"),
@@ -33,6 +34,10 @@ pub(super) const FORK: SlashCommand = SlashCommand {
             ),
             ("/fork \"fix the lexer\" \"fix the parser\"", "two children"),
             (
+                "/fork --as reviewer \"review the last commit\"",
+                "with the agent definition reviewer, in an empty context",
+            ),
+            (
                 "/fork --worktree fix the lexer",
                 "in a separate git worktree",
             ),
@@ -42,6 +47,7 @@ pub(super) const FORK: SlashCommand = SlashCommand {
             CommandOption::Flag("--fresh"),
             CommandOption::Flag("--go"),
             CommandOption::Flag("--worktree"),
+            CommandOption::Value("--as"),
             CommandOption::Value("--model"),
             CommandOption::Value("--name"),
             CommandOption::Value("--at"),
@@ -57,6 +63,7 @@ struct ForkLine {
     fresh: bool,
     go: bool,
     worktree: bool,
+    definition: Option<String>,
     model: Option<String>,
     name: Option<String>,
     at: Option<String>,
@@ -70,6 +77,7 @@ impl From<&Typed> for ForkLine {
             fresh: typed.flag("--fresh"),
             go: typed.flag("--go"),
             worktree: typed.flag("--worktree"),
+            definition: value("--as"),
             model: value("--model"),
             name: value("--name"),
             at: value("--at"),
@@ -177,14 +185,21 @@ async fn requests(
     for prompt in &line.prompts {
         check_message_for(engine, &settings, prompt)?;
     }
-    let worktree = if line.worktree {
+    let definition = match line.definition.as_deref() {
+        None => None,
+        Some(name) => Some(definition(engine, agent.state.settings(), name).await?),
+    };
+    let in_worktree = line.worktree || definition.as_ref().is_some_and(|it| it.worktree);
+    let worktree = if in_worktree {
         Some(worktrees::plan(engine.safety(), agent.state.settings()).await?)
     } else {
         None
     };
+    // A definition describes a fresh start; `--at` asks for a part of this conversation.
+    let is_fresh = line.fresh || definition.is_some() && line.at.is_none();
     let request = |prompt| ForkRequest {
         name: line.name.clone(),
-        context: if line.fresh {
+        context: if is_fresh {
             ForkContext::Fresh
         } else {
             ForkContext::Inherit
@@ -196,7 +211,61 @@ async fn requests(
         seat: ChildSeat::default(),
         prompt,
     };
-    Ok(prompts.into_iter().map(request).collect())
+    let mut requests: Vec<ForkRequest> = prompts.into_iter().map(request).collect();
+    if let Some(definition) = &definition {
+        for request in &mut requests {
+            apply_definition(engine, agent.state.settings(), definition, request).await?;
+        }
+    }
+    Ok(requests)
+}
+
+/// Returns the child of a called command or skill that wants one; none for an unknown name.
+pub(super) async fn child_of_call(
+    worker: &Worker,
+    typed: &UnknownCommand,
+) -> Result<Option<ForkRequest>, Trouble> {
+    let (engine, ledger) = (worker.engine(), worker.ledger());
+    let extensions = engine.extensions(&ledger.workdir()).await;
+    let Some(text) = extensions.callable(&typed.name) else {
+        return Ok(None);
+    };
+    let is_skill = extensions.is_skill(text);
+    let prompt = expand(
+        ledger,
+        text,
+        is_skill,
+        &typed.arguments,
+        PromptCommands::Run,
+    )
+    .await?;
+    check_message_for(engine, ledger.settings(), &prompt.text)?;
+    // Files of other programs name models by nicknames that only these know.
+    let model = text.model.as_deref();
+    let model = model.and_then(|name| engine.models().choose(name).ok());
+    let mut request = ForkRequest {
+        name: Some(text.name.replace([':', '_'], "-")),
+        prompt: Some(prompt.text),
+        context: ForkContext::Fresh,
+        at: None,
+        model,
+        call: None,
+        worktree: None,
+        seat: ChildSeat::default(),
+    };
+    let settings = ledger.settings();
+    match text.agent.as_deref() {
+        Some(name) if name.eq_ignore_ascii_case("explore") => request.seat.explores = true,
+        Some(name) if extensions.agent(name).is_some() => {
+            let definition = definition(engine, settings, name).await?;
+            if definition.worktree {
+                request.worktree = Some(worktrees::plan(engine.safety(), settings).await?);
+            }
+            apply_definition(engine, settings, &definition, &mut request).await?;
+        }
+        Some(_) | None => {}
+    }
+    Ok(Some(request))
 }
 
 /// Returns the row of a mark's label or `#id`.

@@ -2,6 +2,9 @@
 
 use std::fmt::Write as _;
 
+use ikigai_core::spelling::spell_out;
+use ikigai_tools::extensions::{ExtensionText, Extensions};
+
 use super::reply::Then;
 use super::{
     Command, Completes, During, Group, Reply, Shows, SlashCommand, Takes, Trouble, Typed, all,
@@ -19,7 +22,13 @@ pub(super) const HELP: SlashCommand = SlashCommand {
         shows: Shows::Overlay,
         ..Command::new("help", Group::Session)
     },
-    handler: |_, typed| Box::pin(async move { help(typed) }),
+    handler: |ctx, typed| {
+        Box::pin(async move {
+            let workdir = ctx.place().workdir;
+            let extensions = ctx.engine().extensions(&workdir).await;
+            help(typed, &extensions)
+        })
+    },
 };
 
 pub(super) const QUIT: SlashCommand = SlashCommand {
@@ -30,6 +39,9 @@ pub(super) const QUIT: SlashCommand = SlashCommand {
     },
     handler: |_, _| Box::pin(async { Ok(Reply::default().then(Then::Front(Next::Quit))) }),
 };
+
+/// Longest description of a command or skill in the list, in characters.
+const MOST_HELP_CHARS: usize = 100;
 
 /// Input other than slash commands, with descriptions.
 const LINES: &[(&str, &str)] = &[
@@ -45,13 +57,18 @@ const LINES: &[(&str, &str)] = &[
     (" /text, //text", "send a message that begins with a slash"),
 ];
 
-fn help(typed: &Typed) -> Result<Reply, Trouble> {
+fn help(typed: &Typed, extensions: &Extensions) -> Result<Reply, Trouble> {
     let Some(name) = typed.one("help")? else {
-        return Ok(Reply::says(overview()));
+        return Ok(Reply::says(overview(extensions)));
     };
     let name = name.trim_start_matches('/');
     if let Some(command) = find(name) {
         return Ok(Reply::says(one(command)));
+    }
+    if let Some(text) = extensions.callable(name) {
+        let (usage, help) = (usage_of(text), spell_out(&text.description));
+        let file = text.path.display();
+        return Ok(Reply::says(format!("{usage}\n  {help}\n  from {file}")));
     }
     let near = name_suggestion::nearest(name, all().map(|command| command.name));
     let meant = near.first().map_or_else(
@@ -62,7 +79,7 @@ fn help(typed: &Typed) -> Result<Reply, Trouble> {
 }
 
 /// Lists all commands in their groups, one row each.
-fn overview() -> String {
+fn overview(extensions: &Extensions) -> String {
     let widest = all().map(|command| width(&command.usage()));
     let lines = LINES.iter().map(|(line, _)| width(line));
     // Longer ones have their help in the next row.
@@ -79,11 +96,27 @@ fn overview() -> String {
             row(&mut text, &command.usage(), command.help, column);
         }
     }
+    let mut callables = extensions.callables().peekable();
+    if callables.peek().is_some() {
+        text.push_str("your commands and skills\n");
+    }
+    for callable in callables {
+        let help: String = callable.description.chars().take(MOST_HELP_CHARS).collect();
+        row(&mut text, &usage_of(callable), &spell_out(&help), column);
+    }
     text.push_str("other input\n");
     for (line, help) in LINES {
         row(&mut text, line, help, column);
     }
     text.trim_end().to_owned()
+}
+
+/// Returns the usage line of a command or skill.
+fn usage_of(text: &ExtensionText) -> String {
+    let hint = text.argument_hint.as_deref().unwrap_or_default();
+    format!("/{} {}", text.name, spell_out(hint))
+        .trim_end()
+        .to_owned()
 }
 
 fn row(text: &mut String, usage: &str, help: &str, column: usize) {
@@ -121,7 +154,7 @@ pub fn page() -> String {
         "# Slash commands\n\n\
          Generated from the table in `crates/ikigai-engine/src/commands`.\n\
          To update it: `IKIGAI_WRITE_DOCS=1 cargo test -p ikigai-engine --test it commands_page`.\n\n\
-         Only a first word of letters and `-` after `/` is a command. The log keeps the output of commands.\n\
+         Only a first word of letters, digits, `-`, `_` and `:` after `/` is a command; commands and skills of your files are called in the same way ([extensions](extensions.md)). The log keeps the output of commands.\n\
          Quote arguments with spaces. Text at the end of a line needs no quotes.\n\
          Events are named `#12` (of this agent) or `#name.12` (of an ancestor).\n\
          Settings changed during a turn apply from its next request on.\n",

@@ -2,13 +2,15 @@
 
 use super::{Command, Takes, options};
 use crate::frontend::UserRequest;
-use crate::input::{CommandLine, ShellLine, UnknownCommand, UserInput};
+use crate::input::{
+    CommandLine, ShellLine, UnknownCommand, UserInput, command_word, next_word, words,
+};
 
 impl UserInput {
     /// Parses a line; called where it enters the program.
     ///
-    /// Only a first word of letters and `-` after `/` is a command: paths, and lines that begin
-    /// with a space or with `//`, are messages.
+    /// Only a first word of letters, digits, `-`, `_` and `:` after `/` is a command: paths, and
+    /// lines that begin with a space or with `//`, are messages.
     pub fn parse(line: impl Into<String>) -> Self {
         let line = line.into();
         if let Some(rest) = line.strip_prefix('!') {
@@ -49,15 +51,6 @@ impl UserRequest {
     pub fn parse(line: impl Into<String>) -> Self {
         Self::Line(UserInput::parse(line))
     }
-}
-
-/// Returns the first word of a command line and the rest; none for other lines.
-pub(super) fn command_word(line: &str) -> Option<(&str, &str)> {
-    let after = line.strip_prefix('/')?;
-    let end = after.find(char::is_whitespace).unwrap_or(after.len());
-    let (name, rest) = after.split_at(end);
-    let is_letter = |c: char| c.is_ascii_alphabetic() || c == '-';
-    (!name.is_empty() && name.chars().all(is_letter)).then_some((name, rest))
 }
 
 /// Arguments of a command, raw and parsed.
@@ -130,46 +123,6 @@ impl Typed {
                 "/{command} takes one argument · quote it if it has spaces"
             )),
         }
-    }
-}
-
-/// Splits a text into words.
-pub(super) fn words(text: &str) -> Result<Vec<String>, String> {
-    let mut found = Vec::new();
-    let mut left = text;
-    while let Some((word, after)) = next_word(left)? {
-        found.push(word);
-        left = after;
-    }
-    Ok(found)
-}
-
-/// Splits off the first word and the space behind it.
-/// Single quotes keep everything, double quotes everything but backslashes, and a backslash keeps
-/// the character after it.
-pub(super) fn next_word(text: &str) -> Result<Option<(String, &str)>, String> {
-    let text = text.trim_start();
-    if text.is_empty() {
-        return Ok(None);
-    }
-    let mut word = String::new();
-    let mut quote = None;
-    let mut characters = text.char_indices();
-    while let Some((at, c)) = characters.next() {
-        match (quote, c) {
-            (Some(open), c) if c == open => quote = None,
-            (None, '"' | '\'') => quote = Some(c),
-            (None | Some('"'), '\\') => match characters.next() {
-                Some((_, kept)) => word.push(kept),
-                None => return Err("nothing follows the last backslash".to_owned()),
-            },
-            (None, c) if c.is_whitespace() => return Ok(Some((word, text[at..].trim_start()))),
-            (_, c) => word.push(c),
-        }
-    }
-    match quote {
-        Some(open) => Err(format!("missing closing {open}")),
-        None => Ok(Some((word, ""))),
     }
 }
 

@@ -1,9 +1,11 @@
 //! Tools, permissions and confinement of an agent's calls.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ikigai_core::settings::Approve;
 use ikigai_core::{EffectClass, Settings};
+use ikigai_tools::extensions::Extensions;
 use ikigai_tools::permission::{Decision, Grant, Permissions, Sandbox, decide};
 use ikigai_tools::tool_names::current_name;
 use ikigai_tools::{Confinement, Place, Prepared, sandbox};
@@ -60,6 +62,11 @@ impl EngineReader {
     /// Returns the source of tools.
     pub fn tool_source(&self) -> &dyn Tools {
         &*self.tools
+    }
+
+    /// Returns the skills, commands and agent definitions of a directory.
+    pub async fn extensions(&self, workdir: &Path) -> Arc<Extensions> {
+        self.tools.extensions(workdir).await
     }
 
     /// Drops a request to leave the sandbox if there is none.

@@ -11,6 +11,7 @@ use ikigai_store::{
 };
 use ikigai_tools::tool_names::current_name;
 
+use super::definition::take_definition;
 use super::{Family, FamilyOutcome, FamilyResult, Started, done};
 use crate::agent_names::find_free_name;
 use crate::agent_tools::{ForkArguments, ForkKind, ForkMemory};
@@ -59,6 +60,8 @@ pub struct ChildSeat {
     pub tools: Option<Vec<String>>,
     /// It only reads, and a fresh one has a short prompt.
     pub explores: bool,
+    /// System prompt of an agent definition.
+    pub system: Option<String>,
 }
 
 /// A new child.
@@ -163,7 +166,8 @@ impl Family<'_> {
         front: &mut FrontEnd<'_>,
     ) -> FamilyResult {
         let mut remark = remark_on(&arguments).to_owned();
-        let has_worktree = arguments.worktree;
+        let mut has_worktree = arguments.worktree;
+        let definition = arguments.agent.clone();
         let mut request = match requested(self.ledger, arguments, call) {
             Ok(request) => request,
             Err(reason) => return Ok(Err(reason)),
@@ -173,6 +177,12 @@ impl Family<'_> {
                 Ok(tools) => request.seat.tools = Some(tools),
                 Err(reason) => return Ok(Err(reason)),
             }
+        }
+        match take_definition(self.ledger, definition, &mut request).await {
+            Ok((note, in_worktree)) => {
+                (remark, has_worktree) = (note + &remark, has_worktree || in_worktree);
+            }
+            Err(reason) => return Ok(Err(reason)),
         }
         if has_worktree {
             match plan_worktree(self.ledger).await {
@@ -317,6 +327,7 @@ fn requested(
         seat: ChildSeat {
             tools: arguments.tools,
             explores,
+            system: None,
         },
     })
 }
@@ -489,7 +500,11 @@ impl ForkRequest {
                 Some(facts) => facts.prompt(typed),
                 None => typed.into(),
             }),
-            system: (self.seat.explores).then(|| EXPLORE_PROMPT.trim_end().to_owned()),
+            system: self
+                .seat
+                .system
+                .clone()
+                .or_else(|| (self.seat.explores).then(|| EXPLORE_PROMPT.trim_end().to_owned())),
         }
     }
 }

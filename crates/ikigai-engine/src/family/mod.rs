@@ -2,6 +2,7 @@
 //!
 //! Each commits its effect and its result in one transaction, so that none has an unknown outcome.
 
+mod definition;
 mod fork;
 mod kill;
 mod mail;
@@ -25,6 +26,7 @@ use crate::calls::{Came, OpenCall};
 use crate::frontend::{FrontEnd, Stop};
 use crate::ledger::{CommitPlan, Ledger};
 
+pub(crate) use definition::{apply_definition, definition};
 pub(crate) use fork::fork_held_ledger;
 pub use fork::{ChildSeat, ForkRequest, Forked};
 pub(crate) use mail::{ChildReport, check_mail, shown_mail};

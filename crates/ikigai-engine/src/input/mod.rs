@@ -1,6 +1,9 @@
 //! Lines that users type, parsed once where they enter the program.
 
 mod command;
+mod words;
+
+pub(crate) use words::{command_word, is_command_name, next_word, words};
 
 pub use command::{Command, CommandOption, Completes, During, Group, Shows, Takes};
 

@@ -12,6 +12,7 @@ impl Worker {
         input: UserInput,
         front: &mut FrontEnd<'_>,
     ) -> Result<Done, EngineError> {
+        let input = self.resolved(input).await;
         if let UserInput::Message(text) = input {
             return self.work(AgentJob::Say(text), front).await.map(Done::turn);
         }

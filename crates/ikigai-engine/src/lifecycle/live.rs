@@ -493,9 +493,16 @@ async fn listen(worker: &mut Worker, front: &mut FrontEnd<'_>) -> Option<NextWor
             front.next().await
         };
         match request {
-            UserRequest::Line(UserInput::Message(text)) => return Some(AgentJob::Say(text).into()),
-            UserRequest::Line(input) => return Some(AgentJob::Line(input).into()),
-            UserRequest::Submit(submission) => return Some(AgentJob::Submit(submission).into()),
+            UserRequest::Line(input) => {
+                return Some(match worker.resolved(input).await {
+                    UserInput::Message(text) => AgentJob::Say(text).into(),
+                    input => AgentJob::Line(input).into(),
+                });
+            }
+            UserRequest::Submit(mut submission) => {
+                submission.input = worker.resolved(submission.input).await;
+                return Some(AgentJob::Submit(submission).into());
+            }
             UserRequest::Do(job) => return Some(job.into()),
             UserRequest::Stop(Stop::Interrupt(Cause::Kill | Cause::Exit)) => return None,
             UserRequest::List(listing) => {

@@ -9,7 +9,7 @@ use super::{Turn, Worker, environment};
 use crate::environment::{CrashPoint, draw_mail};
 use crate::family::shown_mail;
 use crate::frontend::{FrontEnd, Stop, UiEvent, UserRequest, WaitingLine};
-use crate::input::During;
+use crate::input::{During, UserInput};
 use crate::ledger::{CommitPlan, Ledger, read_held};
 use crate::processes::shown_notice;
 use crate::{EngineError, mentions};
@@ -59,9 +59,10 @@ impl Worker {
     /// Queues a message or runs a command, now or later. Returns a stop if it ends the turn.
     async fn handle_line(
         &mut self,
-        waiting: WaitingLine,
+        mut waiting: WaitingLine,
         front: &mut FrontEnd<'_>,
     ) -> Option<Stop> {
+        waiting.input = self.resolved(waiting.input).await;
         match waiting.input.during() {
             None => self.inbox().queue(waiting, front).await,
             Some(During::AtOnce) => self.interpreter().run(self, waiting, front).await,
@@ -72,6 +73,18 @@ impl Worker {
             }
         }
         None
+    }
+
+    /// Makes a line that calls a command or skill in this conversation a message.
+    pub(crate) async fn resolved(&self, input: UserInput) -> UserInput {
+        let UserInput::Unknown(typed) = &input else {
+            return input;
+        };
+        let extensions = self.engine().extensions(&self.ledger().workdir()).await;
+        match extensions.callable(&typed.name) {
+            Some(text) if !text.forks => UserInput::Message(typed.line.clone()),
+            _ => input,
+        }
     }
 
     /// Handles received requests; returns the first stop.

@@ -8,6 +8,7 @@ mod file_write;
 mod glob;
 mod grep;
 mod process;
+pub mod skill;
 mod text_suggestion;
 mod todo;
 mod walk;
@@ -45,6 +46,7 @@ const FACTS: &[(&str, ToolFacts)] = &[
     (glob::NAME, glob::FACTS),
     (grep::NAME, grep::FACTS),
     (process::NAME, process::FACTS),
+    (skill::NAME, skill::FACTS),
     (todo::NAME, todo::FACTS),
     (web_fetch::NAME, web_fetch::FACTS),
     (web_search::NAME, web_search::FACTS),

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::cache::{Cache, Identity, ProbeOutcome};
-use super::{Allowed, Broken, External};
+use super::{Broken, External};
 use crate::output::clean;
 use crate::process::{self, Cause, ChildEnvironment, Errors, Job, describe_exit};
 use crate::{Confinement, arguments};
@@ -24,7 +24,7 @@ use crate::{Confinement, arguments};
 const SUFFIX: &str = "-tool";
 
 /// Directory of a project's tools, relative to the project.
-const PROJECT: &str = ".ikigai/tools";
+pub(crate) const PROJECT_TOOLS: &str = ".ikigai/tools";
 
 /// Largest schema.
 const MOST_SCHEMA_BYTES: usize = 64 * 1024;
@@ -46,12 +46,12 @@ const MOST_NAME_BYTES: usize = 64;
 pub(crate) struct ToolSearch {
     /// Directories of the system and of the user; later ones override.
     pub(crate) directories: Vec<PathBuf>,
-    /// Working directory of the agent, in or below a project.
-    pub(crate) workdir: PathBuf,
+    /// Tools of the project that are trusted; they override others.
+    pub(crate) project: Vec<PathBuf>,
+    /// Tools of the project that are not trusted.
+    pub(crate) untrusted: Vec<PathBuf>,
     /// Names in use.
     pub(crate) taken: Vec<String>,
-    /// Projects that may bring tools.
-    pub(crate) allowed: Allowed,
     /// Environment of the tools.
     pub(crate) environment: ChildEnvironment,
     /// Paths that tools may not read while they print their schema.
@@ -141,7 +141,8 @@ impl ToolSearch {
     /// Returns true if a directory for tools exists. Checks only a few names.
     pub(crate) fn has_directories(&self) -> bool {
         self.directories.iter().any(|directory| directory.exists())
-            || project_tools(&self.workdir).is_some()
+            || !self.project.is_empty()
+            || !self.untrusted.is_empty()
     }
 }
 
@@ -150,32 +151,24 @@ fn list(search: &ToolSearch) -> (Vec<ToolFile>, Vec<Broken>) {
     let mut by_name = BTreeMap::new();
     let mut broken = Vec::new();
     for directory in &search.directories {
-        list_one(directory, search, &mut by_name, &mut broken);
+        list_files(tool_files(directory), search, &mut by_name, &mut broken);
     }
-    if let Some(project) = project_tools(&search.workdir) {
-        if search.allowed.contains(&project) {
-            list_one(&project, search, &mut by_name, &mut broken);
-        } else {
-            // These do not hide others: a foreign project must not disable the user's tools.
-            broken.extend(files_in(&project).into_iter().map(|path| Broken {
-                path,
-                reason: format!(
-                    "tools in `{}` are not trusted; run `ikigai tools --allow`",
-                    project.display()
-                ),
-            }));
-        }
-    }
+    list_files(search.project.clone(), search, &mut by_name, &mut broken);
+    // These do not hide others: a foreign project must not disable the user's tools.
+    broken.extend(search.untrusted.iter().map(|path| Broken {
+        path: path.clone(),
+        reason: "not trusted; review it with `ikigai trust`".to_owned(),
+    }));
     (by_name.into_values().collect(), broken)
 }
 
-fn list_one(
-    directory: &Path,
+fn list_files(
+    files: Vec<PathBuf>,
     search: &ToolSearch,
     by_name: &mut BTreeMap<String, ToolFile>,
     broken: &mut Vec<Broken>,
 ) {
-    for path in files_in(directory) {
+    for path in files {
         match candidate(&path, search) {
             Ok(candidate) => {
                 by_name.insert(candidate.name.clone(), candidate);
@@ -186,7 +179,7 @@ fn list_one(
 }
 
 /// Returns files with names of tools, sorted by name.
-fn files_in(directory: &Path) -> Vec<PathBuf> {
+pub(crate) fn tool_files(directory: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = fs::read_dir(directory)
         .into_iter()
         .flatten()
@@ -232,23 +225,6 @@ fn is_legal(name: &str) -> bool {
         && name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-}
-
-/// Returns the tools directory of the project around `workdir`.
-///
-/// It is the nearest one up to the top of the repository, with links resolved, because permission
-/// belongs to a real directory.
-fn project_tools(workdir: &Path) -> Option<PathBuf> {
-    for directory in workdir.ancestors() {
-        let tools = directory.join(PROJECT);
-        if tools.is_dir() {
-            return tools.canonicalize().ok();
-        }
-        if directory.join(".git").exists() {
-            return None;
-        }
-    }
-    None
 }
 
 /// Asks tools for their schemas, several in parallel.

@@ -4,7 +4,6 @@
 //! arguments, writes the model's arguments as a JSON object to its input, and reads JSON as its
 //! answer. `docs/tools.md` is for authors of tools.
 
-mod allowed_directories;
 mod answer;
 mod cache;
 mod discovery;
@@ -20,9 +19,8 @@ use serde_json::{Map, Value};
 use crate::output::MOST_KEPT_BYTES;
 use crate::process::{self, ChildEnvironment, Errors, Job, OutputListeners};
 use crate::{BadArguments, CallContext, Output, Place, Prepared, Run, Tool, Touches, arguments};
-pub(crate) use allowed_directories::Allowed;
 pub(crate) use cache::Cache;
-pub(crate) use discovery::{DiscoveredTools, ToolSearch, look};
+pub(crate) use discovery::{DiscoveredTools, PROJECT_TOOLS, ToolSearch, look, tool_files};
 
 /// Longest time for a call.
 const DEADLINE: Duration = Duration::from_mins(2);

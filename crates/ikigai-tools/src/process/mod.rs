@@ -223,7 +223,7 @@ pub async fn run_with(
 /// Returns the cookie of a run that ikigai makes for itself, with no row in the log.
 ///
 /// A run ends all processes with its cookie, so no two runs may share one.
-pub(crate) fn own_cookie(purpose: &str) -> String {
+pub fn own_cookie(purpose: &str) -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     format!("{purpose}-{}-{count}", std::process::id())

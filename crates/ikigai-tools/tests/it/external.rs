@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use ikigai_tools::process::ChildEnvironment;
 use ikigai_tools::toolbox::{Places, Toolbox};
+use ikigai_tools::trust::Trust;
 use ikigai_tools::{
     CallContext, CallEnding, CallInputs, Confinement, Output, Place, Run, Tool, builtin,
 };
@@ -27,7 +28,13 @@ impl Machine {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let base = directory.path().canonicalize().unwrap();
-        for name in ["system", "user", "project/.ikigai/tools", "project/src"] {
+        for name in [
+            "system",
+            "user",
+            "project/.git",
+            "project/.ikigai/tools",
+            "project/src",
+        ] {
             fs::create_dir_all(base.join(name)).unwrap();
         }
         // Next to a hidden path, a process can change files but not create them.
@@ -47,9 +54,20 @@ impl Machine {
             system: self.path("system"),
             user: Some(self.path("user")),
             cache: Some(self.path("state/tools.json")),
-            allowed: Some(self.path("state/allowed")),
+            trust: self.trust(),
             hidden: self.hidden(),
         }
+    }
+
+    fn trust(&self) -> Trust {
+        Trust::new(Some(self.path("state/trust")))
+    }
+
+    /// Trusts the project's tools as they are now.
+    fn trust_project(&self) {
+        let (trust, workdir) = (self.trust(), self.path("project/src"));
+        let items = trust.project(&workdir).items;
+        trust.decide(&workdir, &items, true).unwrap();
     }
 
     /// Tools lie in a hidden directory, as in the program; they can still be run.
@@ -179,9 +197,7 @@ async fn tools_are_found_in_all_places_and_the_later_wins() {
     machine.tool("project/.ikigai/tools/three-tool", &schema("project"), "");
     fs::write(machine.path("user/readme"), "no tool").unwrap();
     let toolbox = machine.toolbox();
-    toolbox
-        .allow(&machine.path("project/.ikigai/tools"))
-        .unwrap();
+    machine.trust_project();
 
     let tools = toolbox.tools(&machine.path("project/src")).await;
 
@@ -341,7 +357,7 @@ async fn a_tool_that_says_nothing_for_a_second_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_project_brings_tools_only_after_it_was_allowed() {
+async fn a_project_brings_tools_only_after_their_content_was_trusted() {
     let machine = Machine::new();
     machine.tool("user/mine-tool", &schema("mine"), "");
     machine.tool("project/.ikigai/tools/mine-tool", &schema("theirs"), "");
@@ -349,38 +365,41 @@ async fn a_project_brings_tools_only_after_it_was_allowed() {
     let toolbox = machine.toolbox();
 
     assert_eq!(machine.names(&toolbox).await, ["mine"]);
-    let broken = machine.broken(&toolbox).await;
-    let project = machine.path("project/.ikigai/tools");
-    let reason = format!(
-        "tools in `{}` are not trusted; run `ikigai tools --allow`",
-        project.display()
-    );
+    let reason = "not trusted; review it with `ikigai trust`".to_owned();
     assert_eq!(
-        broken,
+        machine.broken(&toolbox).await,
         [
             ("project/.ikigai/tools/mine-tool".to_owned(), reason.clone()),
-            ("project/.ikigai/tools/new-tool".to_owned(), reason),
+            ("project/.ikigai/tools/new-tool".to_owned(), reason.clone()),
         ]
     );
     assert_eq!(machine.runs(), 1);
 
-    toolbox.allow(&project).unwrap();
+    machine.trust_project();
 
     let toolbox = machine.toolbox();
     assert_eq!(machine.names(&toolbox).await, ["mine", "new"]);
     assert_eq!(machine.broken(&toolbox).await, []);
     machine.tool("project/.ikigai/tools/later-tool", &schema("theirs"), "");
-    assert_eq!(machine.names(&toolbox).await, ["later", "mine", "new"]);
+    machine.tool("project/.ikigai/tools/new-tool", &schema("changed"), "");
+    assert_eq!(machine.names(&toolbox).await, ["mine"]);
+    assert_eq!(
+        machine.broken(&toolbox).await,
+        [
+            (
+                "project/.ikigai/tools/later-tool".to_owned(),
+                reason.clone()
+            ),
+            ("project/.ikigai/tools/new-tool".to_owned(), reason),
+        ]
+    );
 }
 
 #[tokio::test]
 async fn a_project_ends_at_the_top_of_its_repository() {
     let machine = Machine::new();
     machine.tool("project/.ikigai/tools/new-tool", &schema("theirs"), "");
-    machine
-        .toolbox()
-        .allow(&machine.path("project/.ikigai/tools"))
-        .unwrap();
+    machine.trust_project();
     fs::create_dir_all(machine.path("project/src/.git")).unwrap();
 
     assert_eq!(

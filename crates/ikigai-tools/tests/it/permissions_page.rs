@@ -11,6 +11,7 @@ use ikigai_tools::builtin::web_search::WebSearch;
 use ikigai_tools::permission::{Decision, Grant, Permissions, Sandbox, decide};
 use ikigai_tools::process::ChildEnvironment;
 use ikigai_tools::toolbox::{Places, Toolbox};
+use ikigai_tools::trust::Trust;
 use ikigai_tools::{Place, Tool, builtin};
 use serde_json::{Value, json};
 
@@ -57,7 +58,7 @@ impl Ground {
             system: base.join("none"),
             user: Some(base.join("tools")),
             cache: None,
-            allowed: None,
+            trust: Trust::new(None),
             hidden: [].into(),
         };
         let toolbox = Toolbox::new(tools, places, ChildEnvironment::default());

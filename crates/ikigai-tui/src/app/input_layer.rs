@@ -1,7 +1,6 @@
 //! The input: typing, sending, the ladders of Esc and Ctrl-C, going from agent to agent.
 
 use ikigai_core::settings::Approve;
-use ikigai_engine::commands::Candidate;
 use ikigai_engine::{AgentJob, Answer, Phase, UserInput, UserRequest, looks_like_key};
 
 use super::board::Board;
@@ -13,6 +12,7 @@ use super::overlay::help;
 use super::second_press::{AGAIN, Again};
 use super::typing::{RecallDirection, SentHistory};
 use super::{EngineRequest, TerminalAction, UiContext, commands, lines, mouse, quit};
+use crate::complete::NamesToComplete;
 use crate::input::{EditCommand, HistorySearch, InputHistory};
 use crate::key::MouseEvent;
 use crate::keys::{self, Action};
@@ -33,8 +33,7 @@ pub(super) struct InputLayer {
     /// Messages sent before, to any agent.
     pub(super) history: InputHistory,
     pub(super) loaded: SentHistory,
-    pub(super) models: Vec<Candidate>,
-    pub(super) tools: Vec<Candidate>,
+    pub(super) names: NamesToComplete,
     /// First row of the completion list in the last frame.
     list_row: u16,
 }

@@ -55,7 +55,6 @@ use ikigai_core::settings::Approve;
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::words::Severity;
 use ikigai_core::{AgentId, AgentState, Micros, Row, RowRef};
-use ikigai_engine::commands::Candidate;
 use ikigai_engine::{AgentRecord, Branch, UserInput};
 
 pub use context::UiContext;
@@ -75,6 +74,7 @@ use self::merge_editor::MergeEditor;
 use self::question::QuestionLayer;
 use self::quit::QuitPrompt;
 use self::toast::Toast;
+use crate::complete::NamesToComplete;
 use crate::key::{KeyCode, KeyPress, MouseEvent, TerminalEvent};
 use crate::keys::{Action, Bindings, Meaning};
 use crate::paint::Grid;
@@ -291,9 +291,9 @@ impl App {
         self.ctx.set_listing(typed, files);
     }
 
-    /// Sets models and tools for completion.
-    pub fn set_choices(&mut self, models: Vec<Candidate>, tools: Vec<Candidate>) {
-        self.input.set_choices(models, tools);
+    /// Sets models, tools, and the user's commands and skills for completion.
+    pub fn set_choices(&mut self, names: NamesToComplete) {
+        self.input.set_choices(names);
     }
 
     /// Sets the messages of earlier runs, the newest last.

@@ -7,7 +7,7 @@ use ikigai_engine::commands::Candidate;
 
 use super::input_layer::InputLayer;
 use super::{EngineRequest, LoadRequest, Pane, UiContext};
-use crate::complete::{ROWS, TIGHT_ROWS};
+use crate::complete::{NamesToComplete, ROWS, TIGHT_ROWS};
 use crate::input::{EditCommand, HistorySearch};
 use crate::keys::Action;
 use crate::line::{TextLine, TextSpan};
@@ -73,8 +73,9 @@ impl InputLayer {
         if text.starts_with('/') {
             let context = &mut pane.completion.context;
             context.agents = agents;
-            context.models.clone_from(&self.models);
-            context.tools.clone_from(&self.tools);
+            context.models.clone_from(&self.names.models);
+            context.tools.clone_from(&self.names.tools);
+            context.callables.clone_from(&self.names.callables);
             let state = &pane.agent.state;
             let marks = state.marks().rev().filter_map(|(_, label)| label);
             context.marks = marks.map(candidate).collect();
@@ -98,10 +99,9 @@ impl InputLayer {
         }
     }
 
-    /// Sets models and tools for completion.
-    pub(super) fn set_choices(&mut self, models: Vec<Candidate>, tools: Vec<Candidate>) {
-        self.models = models;
-        self.tools = tools;
+    /// Sets models, tools, and the user's commands and skills for completion.
+    pub(super) fn set_choices(&mut self, names: NamesToComplete) {
+        self.names = names;
     }
 
     /// Sets messages of earlier runs, the newest last.

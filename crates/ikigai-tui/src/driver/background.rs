@@ -18,6 +18,7 @@ use ikigai_engine::{
 use super::choices;
 use super::mailbox::Mailbox;
 use crate::app::{App, ContextUsage, Hits, Picker, PickerKind};
+use crate::complete::NamesToComplete;
 use crate::drafts::DraftReport;
 
 /// Rows read to find an agent's newest words.
@@ -52,10 +53,7 @@ pub(crate) enum LoadResult {
     /// True if tools run in a sandbox.
     Confined(bool),
     /// Names for completion.
-    Choices {
-        models: Vec<Candidate>,
-        tools: Vec<Candidate>,
-    },
+    Choices(NamesToComplete),
     /// A model server on this machine, and how to use it.
     Server(String),
     /// A picker with its entries.
@@ -274,7 +272,16 @@ impl Loader {
             let models = models.collect();
             let tools = engine.tool_names(&workdir).await.into_iter();
             let tools = tools.map(|name| Candidate::new(name, "")).collect();
-            LoadResult::Choices { models, tools }
+            let extensions = engine.extensions(Path::new(&workdir)).await;
+            let callables = extensions.callables();
+            let callables = callables
+                .map(|text| Candidate::new(text.name.clone(), text.description.clone()))
+                .collect();
+            LoadResult::Choices(NamesToComplete {
+                models,
+                tools,
+                callables,
+            })
         });
     }
 

@@ -373,7 +373,7 @@ impl Driver {
             LoadResult::Merge(into, previews) => self.app.preview_merge(into, previews),
             LoadResult::Stopped(lines) => self.app.set_notes(lines),
             LoadResult::Confined(is_confined) => self.app.set_confined(is_confined),
-            LoadResult::Choices { models, tools } => self.app.set_choices(models, tools),
+            LoadResult::Choices(names) => self.app.set_choices(names),
             LoadResult::Server(found) => self.app.set_local_server(found),
             LoadResult::Choice(picker) => self.app.choose(*picker),
             LoadResult::Hits { hits, is_more } => self.app.set_hits(*hits, is_more),

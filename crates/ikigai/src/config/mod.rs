@@ -219,13 +219,25 @@ struct ModelSection {
 
 impl Config {
     /// Reads the user's file and the project's.
-    pub(crate) fn read(home: Option<&Path>, project: &Path) -> Result<Self> {
+    ///
+    /// Settings that choose how the model is used are taken from the project only if `is_trusted`;
+    /// those that restrict always count.
+    pub(crate) fn read(
+        home: Option<&Path>,
+        project: &Path,
+        is_trusted: impl FnOnce() -> bool,
+    ) -> Result<Self> {
         let user = match home {
             Some(home) => read_file(&user_file(home))?,
             None => Self::default(),
         };
         let file = project_file(project);
-        let theirs = Self::read_project(&file)?;
+        let mut theirs = Self::read_project(&file)?;
+        if theirs.chooses() && !is_trusted() {
+            theirs.model = None;
+            theirs.compact_at = None;
+            theirs.context = context::ContextSection::default();
+        }
         let work = user.work().narrowed_by(theirs.work());
         let config = Self {
             model: theirs.model.or(user.model),
@@ -241,6 +253,13 @@ impl Config {
         };
         config.context_limits()?;
         Ok(config)
+    }
+
+    /// Returns true if it sets anything that a project needs trust for.
+    fn chooses(&self) -> bool {
+        self.model.is_some()
+            || self.compact_at.is_some()
+            || self.context != context::ContextSection::default()
     }
 
     /// Reads a project's file.
@@ -419,6 +438,12 @@ pub(crate) fn ignored_keys(file: &Path) -> Result<Vec<project::PlacedKey>> {
         Some(text) => project::check(&text, file),
         None => Ok(Vec::new()),
     }
+}
+
+/// Describes the settings of a project's file that need trust; none if it only restricts.
+pub(crate) fn settings_to_trust(text: &str) -> Option<String> {
+    let paths = project::trusted_keys(text);
+    (!paths.is_empty()).then(|| format!("sets {}", paths.join(", ")))
 }
 
 fn read_text(path: &Path) -> Result<Option<String>> {

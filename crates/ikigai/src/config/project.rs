@@ -42,6 +42,19 @@ pub(crate) fn check(text: &str, file: &Path) -> Result<Vec<PlacedKey>> {
     Ok(ignored)
 }
 
+/// Returns the keys of a project's file that override the user's.
+pub(crate) fn trusted_keys(text: &str) -> Vec<String> {
+    let Ok(table) = DeTable::parse(text) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    collect(table.get_ref(), &mut Vec::new(), &mut found);
+    let overriding = found
+        .into_iter()
+        .filter(|(key, ..)| key.project == Project::Replaces);
+    overriding.map(|(_, path, _)| path).collect()
+}
+
 fn own_file() -> String {
     let home = super::home().map(|home| super::user_file(&home));
     home.map(|file| format!(", `{}`", file.display()))

@@ -34,6 +34,7 @@ use crate::output::{NothingToContinue, print, print_stderr, visible};
 use crate::run::question::Asker;
 use crate::run::show::{RunView, children};
 use crate::store_location::Here;
+use crate::trust::{self, TrustPrompt};
 
 /// Time for a stopped turn to store its end, within the exit deadline.
 const STOP_WITHIN: Duration = Duration::from_millis(1300);
@@ -53,6 +54,7 @@ pub(crate) fn run(db: Option<String>, order: &RunOrder) -> Result<ExitCode> {
     }
     let job = errand_of(order)?;
     enforce_exit_deadline().context(NO_EXIT_THREAD)?;
+    trust::settle(order.trust, TrustPrompt::Tell)?;
     let program = ProgramContext::open_with(db, &configuration_for(order.no_sandbox)?)?;
     if let AgentJob::Line(input) = &job {
         key_entry::ask_key(&program.engine, input)?;

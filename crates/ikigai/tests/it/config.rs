@@ -39,7 +39,23 @@ calls = 5
 tool = "file_*"
 "#;
     fs::write(project.join("config.toml"), theirs).unwrap();
+    let trusted = user.ikigai(&["trust", "--yes"]);
+    assert_eq!(trusted.code, Some(0), "{}", trusted.err);
     user
+}
+
+#[test]
+fn a_project_that_is_not_trusted_can_only_restrict() {
+    let user = configured();
+    let revoked = user.ikigai(&["trust", "--revoke"]);
+    assert_eq!(revoked.code, Some(0), "{}", revoked.err);
+
+    let said = user.ikigai(&["config"]);
+
+    let has = |line: &str| said.out.contains(line);
+    assert!(!has("anthropic:claude-opus-5-5/low"), "{}", said.out);
+    assert!(has("calls = 5  # the project's file"), "{}", said.out);
+    assert!(has("not trusted: it can only restrict"), "{}", said.out);
 }
 
 #[test]

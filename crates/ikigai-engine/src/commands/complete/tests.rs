@@ -1,8 +1,12 @@
-use super::{CompletionContext, complete, is_complete};
+use super::{Candidate, CompletionContext, complete, is_complete};
 
 fn context() -> CompletionContext {
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).into()).collect();
     CompletionContext {
+        callables: vec![
+            Candidate::new("git:fix", "of the project"),
+            Candidate::new("clear", ""),
+        ],
         marks: texts(&["after", "before", "half way back"]),
         agents: texts(&["docs", "fix-lexer"]),
         models: texts(&["demo", "claude-sonnet-4-5"]),
@@ -128,4 +132,21 @@ fn a_line_is_complete_if_its_last_word_is() {
             "{line}"
         );
     }
+}
+
+/// Commands of files follow ours and cannot replace them.
+#[test]
+fn commands_of_files_are_completed_after_built_in_ones() {
+    let texts = |line: &str| -> Vec<String> {
+        let found = complete(line, line.len(), &context());
+        found.into_iter().map(|found| found.text).collect()
+    };
+
+    assert_eq!(texts("/git:f"), ["git:fix"]);
+    assert_eq!(
+        texts("/clear").iter().filter(|it| *it == "clear").count(),
+        1
+    );
+    assert!(is_complete("/git:fix", 8, &context()));
+    assert!(!is_complete("/git:fi", 7, &context()));
 }

@@ -102,7 +102,7 @@ fn a_project_cannot_set_what_the_table_refuses() {
     let file = project.join(".ikigai/config.toml");
     let read = |text: &str| {
         fs::write(&file, text).unwrap();
-        Config::read(Some(home.path()), &project)
+        Config::read(Some(home.path()), &project, || true)
     };
     let refused = KEYS.iter().filter(|key| key.project == Project::Refused);
     let mut count = 0;
@@ -143,7 +143,7 @@ fn a_project_lowers_and_adds_and_no_more() {
     fs::write(home.path().join("config.toml"), yours).unwrap();
     let read = |text: &str| {
         fs::write(project.join(".ikigai/config.toml"), text).unwrap();
-        Config::read(Some(home.path()), &project).unwrap()
+        Config::read(Some(home.path()), &project, || true).unwrap()
     };
     let plain = read("");
 
