@@ -1,5 +1,7 @@
 //! Files sent to the model: pinned ones, and files that a message mentions.
 
+mod imports;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
@@ -61,7 +63,8 @@ impl Document {
             let name = paths::display_path(place, &paths::resolve(place, name));
             return Err(format!("{name} is a link out of the project"));
         }
-        Self::read(engine, place, name).await
+        let document = Self::read(engine, place, name).await?;
+        Ok(imports::with_imports(engine, place, document).await)
     }
 }
 

@@ -1,4 +1,5 @@
-//! Instruction files of a project: `AGENTS.md`, or `CLAUDE.md` in a directory without one.
+//! Instruction files of a project: `AGENTS.override.md`, else `AGENTS.md`, else `CLAUDE.md` of a
+//! directory.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 use ikigai_core::settings::Pin;
 
 /// Names of instruction files; the first that a directory has counts.
-const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
+const NAMES: [&str; 3] = ["AGENTS.override.md", "AGENTS.md", "CLAUDE.md"];
 
 /// Directory with packages of others, whose files are no instructions for this project.
 const PACKAGES: &str = "node_modules";
