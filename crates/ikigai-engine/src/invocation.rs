@@ -130,8 +130,8 @@ fn substitute(text: &ExtensionText, arguments: &str) -> String {
             filled.push_str(&directory);
             left = after;
         } else if let Some(digit) = rest.chars().next().and_then(|first| first.to_digit(10))
-            && !rest[1..].starts_with(|next: char| next.is_ascii_digit() || next == '.')
             && digit > 0
+            && !is_number(&rest[1..])
         {
             let word = usize::try_from(digit).ok().and_then(|n| list.get(n - 1));
             filled.push_str(word.map_or("", String::as_str));
@@ -147,6 +147,12 @@ fn substitute(text: &ExtensionText, arguments: &str) -> String {
         filled.push_str(arguments);
     }
     filled
+}
+
+/// Returns true if the text behind a digit continues a number: `5.00`, `10`.
+fn is_number(rest: &str) -> bool {
+    let digits = rest.strip_prefix('.').unwrap_or(rest);
+    digits.starts_with(|next: char| next.is_ascii_digit())
 }
 
 /// Splits a text at its next ``!`command` ``.

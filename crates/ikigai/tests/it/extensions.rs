@@ -41,8 +41,8 @@ fn a_command_is_sent_as_its_prompt_and_shown_as_typed() {
     );
     assert!(sent.contains("the notes"), "{sent}");
     let shown = user.ikigai(&["log"]).out;
-    assert!(shown.contains("/fix 12"), "{shown}");
-    assert!(!shown.contains("Fix issue 12"), "{shown}");
+    assert!(shown.contains("❯ /fix 12"), "{shown}");
+    assert!(!shown.contains("❯ Fix issue"), "{shown}");
 }
 
 #[test]
