@@ -499,7 +499,7 @@ fn what_is_asked_of_the_screen_stands_alone() {
 
     assert_eq!(refused.code, Some(2), "{}", refused.err);
     assert!(
-        refused.err.contains("are for the screen"),
+        refused.err.contains("put options after the command"),
         "{}",
         refused.err
     );
