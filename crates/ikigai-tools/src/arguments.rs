@@ -100,7 +100,7 @@ pub fn read<T: ToolArguments>(text: &str) -> Result<CallArguments<T>, BadArgumen
     let parse = || {
         // Serde would also accept a list of the values in order.
         if !text.trim_start().starts_with('{') {
-            return Err("this is no JSON object".to_owned());
+            return Err("this is not a JSON object".to_owned());
         }
         let pairs: Pairs = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let mut resolved = resolve(pairs, &schema, T::ALIASES)?;
@@ -132,7 +132,7 @@ pub fn read<T: ToolArguments>(text: &str) -> Result<CallArguments<T>, BadArgumen
 pub fn read_item<T: ToolArguments>(item: Value) -> Result<T, String> {
     let Value::Object(object) = item else {
         return Err(format!(
-            "{} is no JSON object",
+            "{} is not a JSON object",
             one_line(&item.to_string(), 100)
         ));
     };

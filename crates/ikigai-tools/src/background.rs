@@ -109,7 +109,7 @@ pub fn compile(pattern: &str) -> Result<RegexMatcher, BadArguments> {
     RegexMatcherBuilder::new()
         .size_limit(MOST_COMPILED_BYTES)
         .build(pattern)
-        .map_err(|error| BadArguments(format!("the pattern is no regular expression: {error}")))
+        .map_err(|error| BadArguments(format!("the pattern is not a regular expression: {error}")))
 }
 
 /// Search for a line in the growing output of a process.

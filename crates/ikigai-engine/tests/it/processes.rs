@@ -295,7 +295,7 @@ async fn a_process_is_read_fed_and_awaited() {
         outputs[7]
     );
     assert!(
-        outputs[8].contains("no regular expression"),
+        outputs[8].contains("not a regular expression"),
         "{}",
         outputs[8]
     );

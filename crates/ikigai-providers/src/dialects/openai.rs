@@ -28,7 +28,7 @@ pub(super) fn result_text(content: &str, is_error: bool) -> String {
     }
 }
 
-/// Returns the model's arguments, or an empty object if they are no object.
+/// Returns the model's arguments, or an empty object if they are not an object.
 pub(super) fn arguments(written: &str) -> &str {
     if serde_json::from_str::<Map<String, Value>>(written).is_ok() {
         written
@@ -68,7 +68,7 @@ pub(super) fn object_in(frame: &Frame) -> Result<Option<Value>, ProviderError> {
     };
     match serde_json::from_str::<Value>(data) {
         Ok(body) if body.is_object() => Ok(Some(body)),
-        Ok(_) => Err(refusal::malformed_error(event, "it is no object")),
+        Ok(_) => Err(refusal::malformed_error(event, "it is not an object")),
         Err(error) => Err(refusal::malformed_error(event, error)),
     }
 }
@@ -84,7 +84,7 @@ pub(super) fn text_at<'a>(
         Some(Value::String(text)) => Ok(Some(text)),
         Some(_) => Err(refusal::malformed_error(
             event,
-            format_args!("`{key}` is no text"),
+            format_args!("`{key}` is not a string"),
         )),
     }
 }

@@ -329,7 +329,7 @@ fn command(old: OldRow) -> Event {
     }
 }
 
-/// Returns the fields of a row's data; none if it is no object.
+/// Returns the fields of a row's data; none if it is not an object.
 pub(super) fn fields_of(data: Option<&str>) -> Map<String, Value> {
     let fields = data.and_then(|data| serde_json::from_str(data).ok());
     fields.unwrap_or_default()

@@ -51,7 +51,7 @@ fn arguments_that_do_not_fit_say_what_is_wanted() {
     let table = [
         ("", "missing field `pattern`"),
         ("{}", "missing field `pattern`"),
-        ("nonsense", "this is no JSON object"),
+        ("nonsense", "this is not a JSON object"),
         ("{nonsense", "key must be a string"),
         (r#"{"pattern": {}}"#, "invalid type: map, expected a string"),
         (
@@ -72,7 +72,7 @@ fn arguments_that_do_not_fit_say_what_is_wanted() {
             r#"{"pattern": "a", "mode": "left"}"#,
             "unknown variant `left`, expected `up` or `down`",
         ),
-        (r#"["a"]"#, "this is no JSON object"),
+        (r#"["a"]"#, "this is not a JSON object"),
         (&long, "ignored unknown field `xxx"),
     ];
 

@@ -263,7 +263,7 @@ impl Service {
             });
         }
         let answer: SearchResponse = serde_json::from_slice(&body)
-            .map_err(|_| "the service answered something that is no list of results".to_owned())?;
+            .map_err(|_| "the service did not send a list of results".to_owned())?;
         let mut found = answer.results;
         found.extend(answer.web.unwrap_or_default().results);
         Ok(found)

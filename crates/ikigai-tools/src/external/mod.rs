@@ -88,7 +88,7 @@ pub(crate) fn parse_object(text: &str, schema: &Value) -> Result<Map<String, Val
         Ok(value) => match fit::check(&value, schema) {
             Ok(()) => match value {
                 Value::Object(object) => return Ok(object),
-                _ => "they are no object".to_owned(),
+                _ => "they are not an object".to_owned(),
             },
             Err(complaint) => complaint,
         },

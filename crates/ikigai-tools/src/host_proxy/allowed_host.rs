@@ -92,7 +92,9 @@ impl FromStr for AllowedHost {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let unusable = || {
-            format!("`{text}` is no host. Write `example.com`, `*.example.com` or `example.com:22`")
+            format!(
+                "`{text}` is not a host. Write `example.com`, `*.example.com` or `example.com:22`"
+            )
         };
         let (host, port) = split_port(text).ok_or_else(unusable)?;
         let rule = if let Some(parent) = host.strip_prefix("*.") {

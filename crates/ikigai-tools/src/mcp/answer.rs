@@ -71,7 +71,7 @@ fn decode(data: &str) -> Result<images::SentImage, String> {
     };
     let bytes = STANDARD
         .decode(data)
-        .map_err(|_| "is no base64".to_owned())?;
+        .map_err(|_| "is not base64".to_owned())?;
     if bytes.len() as u64 > images::MOST_FILE_BYTES {
         return Err("is too large".to_owned());
     }

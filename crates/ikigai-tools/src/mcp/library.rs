@@ -60,7 +60,7 @@ pub(super) async fn connect_http(
     let mut headers = HashMap::new();
     for (name, value) in &address.headers {
         let header = HeaderName::try_from(name.as_str());
-        let header = header.map_err(|_| protocol(format!("`{name}` is no name of a header")))?;
+        let header = header.map_err(|_| protocol(format!("`{name}` is not a header name")))?;
         let mut secret = HeaderValue::try_from(value.expose_secret())
             .map_err(|_| protocol(format!("the header `{name}` has an illegal value")))?;
         secret.set_sensitive(true);

@@ -60,7 +60,7 @@ fn parameters_of(schema: &Map<String, Value>) -> Result<Value, String> {
     schema.remove("$schema");
     let kind = schema.entry("type").or_insert_with(|| json!("object"));
     if kind != "object" {
-        return Err("its arguments are no object".to_owned());
+        return Err("its arguments are not an object".to_owned());
     }
     schema.entry("properties").or_insert_with(|| json!({}));
     let schema = Value::Object(schema);

@@ -183,7 +183,7 @@ impl McpDefinition {
             if path.is_absolute() {
                 Ok(path)
             } else {
-                Err(format!("`{text}` is no absolute path"))
+                Err(format!("`{text}` is not an absolute path"))
             }
         };
         let arguments = self.args.iter().map(|argument| expand(argument));

@@ -23,7 +23,7 @@ pub(super) fn add(file: &Path, name: &str, server: &Table) -> Result<()> {
     text.push_str(&section(name, server));
     let mut expected = parse(&old)?;
     let servers = expected.entry("mcp").or_insert_with(|| Table::new().into());
-    let servers = servers.as_table_mut().context("`mcp` is no section")?;
+    let servers = servers.as_table_mut().context("`mcp` is not a section")?;
     servers.insert(name.to_owned(), Value::Table(server.clone()));
     write(file, &text, &expected)
 }
@@ -91,7 +91,7 @@ fn read(file: &Path) -> Result<String> {
 }
 
 fn parse(text: &str) -> Result<Table> {
-    toml::from_str(text).context("the config is no valid TOML")
+    toml::from_str(text).context("the config is not valid TOML")
 }
 
 /// Replaces the file, which must then mean what is expected and nothing else.

@@ -67,7 +67,7 @@ impl Decoder for ChatDecoder {
         let choices = match body.get("choices") {
             None | Some(Value::Null) => return Ok(deltas),
             Some(Value::Array(choices)) => choices,
-            Some(_) => return Err(refusal::malformed_error(CHUNK, "`choices` is no list")),
+            Some(_) => return Err(refusal::malformed_error(CHUNK, "`choices` is not a list")),
         };
         let is_first = |choice: &&Value| choice.get("index").is_none_or(|index| index == 0);
         if let Some(choice) = choices.iter().find(is_first) {
@@ -108,7 +108,7 @@ impl ChatDecoder {
         match delta {
             None | Some(Value::Null) => {}
             Some(delta @ Value::Object(_)) => self.take_in_delta(delta, deltas)?,
-            Some(_) => return Err(refusal::malformed_error(CHUNK, "`delta` is no object")),
+            Some(_) => return Err(refusal::malformed_error(CHUNK, "`delta` is not an object")),
         }
         let Some(reason) = text_at(choice, "finish_reason", CHUNK)?.filter(|word| !word.is_empty())
         else {
@@ -162,7 +162,10 @@ impl ChatDecoder {
             Some(Value::Array(calls)) => calls
                 .iter()
                 .try_for_each(|call| self.take_in_call(call, deltas)),
-            Some(_) => Err(refusal::malformed_error(CHUNK, "`tool_calls` is no list")),
+            Some(_) => Err(refusal::malformed_error(
+                CHUNK,
+                "`tool_calls` is not a list",
+            )),
         }
     }
 

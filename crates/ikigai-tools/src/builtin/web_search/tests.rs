@@ -114,7 +114,10 @@ async fn trouble_is_explained_and_never_tells_the_key() {
             Script::answer(302, &[("location", "https://evil.example/")], &echo),
             "(status 302)",
         ),
-        (Script::answer(200, &[], &echo), "no list of results"),
+        (
+            Script::answer(200, &[], &echo),
+            "did not send a list of results",
+        ),
         (Script::new().reset(), "cannot be reached"),
     ];
 

@@ -92,7 +92,7 @@ fn a_wrong_definition_says_what_is_wrong() {
         ),
         (
             r#"{"command": "a", "cwd": "here"}"#,
-            "`here` is no absolute path",
+            "`here` is not an absolute path",
         ),
     ];
 

@@ -106,7 +106,7 @@ async fn unusable_tools_are_left_out_with_a_reason() {
         [
             ("a_b", "another tool has its name"),
             ("big", "its schema is larger than 32 KB"),
-            ("list", "its arguments are no object"),
+            ("list", "its arguments are not an object"),
         ]
     );
 }
