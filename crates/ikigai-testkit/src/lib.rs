@@ -21,6 +21,7 @@ mod golden;
 mod ids;
 mod log;
 mod memory;
+pub mod metered_proxy;
 pub mod mock;
 mod oracle;
 mod player;

@@ -1,10 +1,11 @@
 //! Cost of the screen: start, memory, streams, `/fork`. Runs the built program in a pseudoterminal.
 //!
-//! `scripts/bench screen` runs all of it; the names below as arguments choose a part.
+//! `scripts/bench screen` runs all but sharing; the names below as arguments choose a part.
 #![expect(clippy::unwrap_used, reason = "a bench that cannot measure fails")]
 
 mod forks;
 mod home;
+mod sharing;
 mod starts;
 mod streams;
 
@@ -14,11 +15,15 @@ use ikigai_testkit::stores;
 
 type Part = (&'static str, fn(&Path));
 
-const PARTS: [Part; 4] = [
+/// Part that needs a PostgreSQL server, and runs only by name.
+const ON_SERVER: &str = "sharing";
+
+const PARTS: [Part; 5] = [
     ("starts", starts::starts),
     ("memory", starts::memory),
     ("streams", streams::streams),
     ("forks", forks::forks),
+    (ON_SERVER, sharing::sharing),
 ];
 
 fn main() {
@@ -27,7 +32,8 @@ fn main() {
         .filter(|argument| PARTS.iter().any(|(name, _)| name == argument))
         .collect();
     for (name, measure) in PARTS {
-        if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
+        let is_default = wanted.is_empty() && name != ON_SERVER;
+        if is_default || wanted.iter().any(|wanted| wanted == name) {
             measure(home.path());
         }
     }
