@@ -19,6 +19,8 @@ pub struct Follow {
     after: Seq,
     /// Last returned draft.
     draft: String,
+    /// Something may have changed since the last complete read.
+    is_due: bool,
 }
 
 /// News about a followed agent.
@@ -42,6 +44,7 @@ impl Engine {
             agent,
             after,
             draft: String::new(),
+            is_due: true,
         })
     }
 }
@@ -51,9 +54,15 @@ impl Follow {
     /// Cancel safe: rows that were not returned come with the next call.
     pub async fn next(&mut self) -> Result<Vec<Row>, StoreError> {
         loop {
-            let rows = self.rows().await?;
-            if !rows.is_empty() || !self.watch.changed().await {
-                return Ok(rows);
+            if self.is_due {
+                let rows = self.rows().await?;
+                if !rows.is_empty() {
+                    return Ok(rows);
+                }
+                self.is_due = false;
+            }
+            if !self.changed().await {
+                return Ok(Vec::new());
             }
         }
     }
@@ -61,22 +70,36 @@ impl Follow {
     /// Waits for the next rows or a longer draft. Cancel safe.
     pub async fn next_live(&mut self) -> Result<Followed, StoreError> {
         loop {
-            let rows = self.rows().await?;
-            if !rows.is_empty() {
-                // The draft is among the rows, or was dropped.
-                self.draft.clear();
-                return Ok(Followed::Rows(rows));
+            if self.is_due {
+                let rows = self.rows().await?;
+                if !rows.is_empty() {
+                    // The draft is among the rows, or was dropped.
+                    self.draft.clear();
+                    return Ok(Followed::Rows(rows));
+                }
+                let draft = self.store.draft(self.agent).await?;
+                let text = draft.map(|draft| draft.text).unwrap_or_default();
+                if text != self.draft {
+                    self.draft.clone_from(&text);
+                    return Ok(Followed::Draft(text));
+                }
+                self.is_due = false;
             }
-            let draft = self.store.draft(self.agent).await?;
-            let text = draft.map(|draft| draft.text).unwrap_or_default();
-            if text != self.draft {
-                self.draft.clone_from(&text);
-                return Ok(Followed::Draft(text));
-            }
-            if !self.watch.changed().await {
+            if !self.changed().await {
                 return Ok(Followed::Closed);
             }
         }
+    }
+
+    /// Waits until the agent may have changed; `false` once the store is closed. Cancel safe.
+    async fn changed(&mut self) -> bool {
+        while !self.is_due {
+            if !self.watch.changed().await {
+                return false;
+            }
+            self.is_due = self.watch.take().may_concern(self.agent);
+        }
+        true
     }
 
     async fn rows(&mut self) -> Result<Vec<Row>, StoreError> {

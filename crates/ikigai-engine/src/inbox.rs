@@ -19,6 +19,7 @@ use ikigai_store::{Agent, AgentRecord, Batch, Effect, SeenMark, Status};
 use ikigai_tools::permission::Decision;
 
 use crate::calls::{OpenCall, open_calls};
+use crate::family::Branch;
 use crate::inbox_entry::{InboxEntry, InboxKind};
 use crate::last_turn::last_turn;
 use crate::{Engine, EngineError, EngineReader, recall};
@@ -45,18 +46,52 @@ enum RowVerdict {
 ///
 /// Reads rows only of running agents that work, wait for an answer, or have grown since the last call.
 pub async fn read_inbox(engine: &EngineReader) -> Result<Vec<InboxEntry>, EngineError> {
+    let agents = engine.agents().await?.into_iter();
+    let agents = agents.filter(|record| record.status == Status::Running);
+    read_inbox_of(engine, agents.map(|record| (record, None))).await
+}
+
+/// Reads the tree of agents and everything that waits for the user, from one list of agents.
+pub async fn read_tree_and_inbox(
+    engine: &Engine,
+) -> Result<(Vec<Branch>, Vec<InboxEntry>), EngineError> {
+    let tree = engine.tree().await?;
+    let running = tree.iter();
+    let running = running.filter(|branch| branch.agent.status == Status::Running);
+    let agents = running.map(|branch| {
+        let activity = KnownActivity {
+            works: branch.works,
+            may_ask: branch.may_ask,
+        };
+        (branch.agent.clone(), Some(activity))
+    });
+    let inbox = read_inbox_of(engine, agents).await?;
+    Ok((tree, inbox))
+}
+
+/// Facts about an agent that are known before its rows are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct KnownActivity {
+    /// It is in a turn.
+    works: bool,
+    /// A call of it may wait for an answer.
+    may_ask: bool,
+}
+
+async fn read_inbox_of(
+    engine: &EngineReader,
+    agents: impl Iterator<Item = (AgentRecord, Option<KnownActivity>)>,
+) -> Result<Vec<InboxEntry>, EngineError> {
     let scan = InboxScan { engine };
     let marks = engine.reader().seen(&person_name(engine)).await?;
     let marks: HashMap<AgentId, SeenMark> = marks.iter().map(|mark| (mark.agent, *mark)).collect();
     let mut entries = Vec::new();
-    for record in engine.agents().await? {
-        if record.status == Status::Running {
-            let mark = marks.get(&record.id).copied();
-            let mark = mark.unwrap_or(SeenMark::new(record.id));
-            let mut waits = scan.waits_of(record, mark).await?;
-            waits.retain(|entry| !entry.is_seen(mark));
-            entries.extend(waits);
-        }
+    for (record, activity) in agents {
+        let mark = marks.get(&record.id).copied();
+        let mark = mark.unwrap_or(SeenMark::new(record.id));
+        let mut waits = scan.waits_of(record, activity, mark).await?;
+        waits.retain(|entry| !entry.is_seen(mark));
+        entries.extend(waits);
     }
     entries.sort_by_key(|entry| (Reverse(entry.at), entry.row.agent, entry.row.seq));
     Ok(entries)
@@ -139,12 +174,18 @@ impl InboxScan<'_> {
     async fn waits_of(
         &self,
         record: AgentRecord,
+        activity: Option<KnownActivity>,
         mark: SeenMark,
     ) -> Result<Vec<InboxEntry>, EngineError> {
         let works_here = self.engine.hub().is_working(record.id) == Some(true);
         let cache = &self.engine.hub().inbox;
         if let Some(entries) = cache.at(&record).filter(|_| !works_here) {
             return Ok(entries);
+        }
+        let failed = self.failed_rows(&record, mark).await?;
+        let is_quiet = activity.is_some_and(|known| known.works && !known.may_ask);
+        if failed.is_empty() && is_quiet && !works_here {
+            return Ok(Vec::new());
         }
         let mut agent = Agent::restore(self.engine.reader(), record.id).await?;
         let open = loop {
@@ -158,9 +199,14 @@ impl InboxScan<'_> {
         };
         let has_open = !open.is_empty();
         let mut entries = self.questions_of(&record, &agent, open).await?;
-        entries.extend(self.failed_processes(&record, &agent, mark).await?);
+        entries.extend(self.failed_processes(&record, &agent, failed).await?);
         let asks = entries.iter().any(|it| it.kind == InboxKind::Question);
-        if asks || self.engine.works(record.id).await? {
+        let works = match activity {
+            _ if asks => true,
+            Some(known) => known.works,
+            None => self.engine.works(record.id).await?,
+        };
+        if works {
             return Ok(entries);
         }
         if let Some((kind, row)) = self.end_of_turn(&mut agent, mark).await? {
@@ -233,18 +279,29 @@ impl InboxScan<'_> {
         Ok(questions)
     }
 
+    /// Reads the rows of background processes that failed and were not dismissed.
+    async fn failed_rows(
+        &self,
+        record: &AgentRecord,
+        mark: SeenMark,
+    ) -> Result<Vec<Row>, EngineError> {
+        let whole = Span::whole(record.id);
+        let rows = self.engine.reader().process_rows(whole, MOST_PROCESSES);
+        let has_failed = |row: &Row| row.at.seq > mark.dismissed && failed_process(row).is_some();
+        Ok(rows.await?.into_iter().filter(has_failed).collect())
+    }
+
     /// Finds the background processes of an agent that failed since the newest message of a person.
     async fn failed_processes(
         &self,
         record: &AgentRecord,
         agent: &Agent,
-        mark: SeenMark,
+        rows: Vec<Row>,
     ) -> Result<Vec<InboxEntry>, EngineError> {
         let store = self.engine.reader();
         let whole = Span::whole(record.id);
-        let rows = store.process_rows(whole, MOST_PROCESSES).await?.into_iter();
-        let has_failed = |row: &Row| row.at.seq > mark.dismissed && failed_process(row).is_some();
-        let rows = rows.filter(|row| has_failed(row) && agent.state.path().contains(row.at));
+        let rows = rows.into_iter();
+        let rows = rows.filter(|row| agent.state.path().contains(row.at));
         let rows: Vec<Row> = rows.collect();
         if rows.is_empty() {
             return Ok(Vec::new());

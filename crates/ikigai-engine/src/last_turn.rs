@@ -5,7 +5,7 @@ use ikigai_core::data::{
     UserData, Verdict,
 };
 use ikigai_core::{AgentId, Kind, Micros};
-use ikigai_store::{Agent, ReadLog};
+use ikigai_store::{Agent, ReadLog, TurnRow};
 
 use crate::EngineError;
 use crate::frontend::TurnEnd;
@@ -45,6 +45,66 @@ impl LastTurn {
         match self {
             Self::Stopped { at, unknown } => Some((at, unknown)),
             Self::Nothing | Self::Failed | Self::Interrupted | Self::More => None,
+        }
+    }
+}
+
+/// Activity of an agent, as one row says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TurnState {
+    /// The agent is in the middle of a turn.
+    pub(crate) is_busy: bool,
+    /// Outcome of the last turn.
+    pub(crate) end: TurnEnd,
+}
+
+impl TurnState {
+    /// Judges the newest row that may say what an agent does; none if older rows are needed.
+    pub(crate) fn of(row: Option<&TurnRow>) -> Option<Self> {
+        let busy = Some(Self {
+            is_busy: true,
+            end: TurnEnd::Other,
+        });
+        let ended = |end| {
+            let is_busy = false;
+            Some(Self { is_busy, end })
+        };
+        let Some(row) = row else {
+            return ended(TurnEnd::Other);
+        };
+        let data = row.data.as_deref();
+        match row.kind {
+            Kind::User => {
+                let user: UserData = data::read(data);
+                busy.filter(|_| user.shell.is_none() && user.merge.is_none())
+            }
+            Kind::ToolCall | Kind::ToolResult => busy,
+            // A call before it may belong to the same response.
+            Kind::Assistant => ended(TurnEnd::Other).filter(|_| !row.follows_call),
+            Kind::Interrupted => match data::read::<InterruptedData>(data).cause {
+                Some(Cause::Exit | Cause::Crash) => ended(TurnEnd::Stopped),
+                _ => ended(TurnEnd::Interrupted),
+            },
+            Kind::Clear => ended(TurnEnd::Other),
+            Kind::Error => {
+                let omits = data::read::<ErrorData>(data).omit.is_some();
+                ended(TurnEnd::Failed).filter(|_| !omits)
+            }
+            Kind::Command => {
+                let resumes = data::read::<CommandData>(data).resume == Some(true);
+                busy.filter(|_| resumes)
+            }
+            Kind::Fork => {
+                let role = data::read::<ForkData>(data).role;
+                ended(TurnEnd::Other).filter(|_| role == Some(ForkRole::Child))
+            }
+            Kind::Rewind
+            | Kind::System
+            | Kind::Mark
+            | Kind::AgentKilled
+            | Kind::Usage
+            | Kind::Summary
+            | Kind::Process => None,
         }
     }
 }

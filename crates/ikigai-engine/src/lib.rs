@@ -66,7 +66,9 @@ pub use frontend::{
     SummaryDraft, TerminalRun, ToolOutput, TurnEnd, USER_REQUESTS, UiEvent, UserRequest,
 };
 pub use hub::{Observer, Opening, UseObserver};
-pub use inbox::{dismiss_entries, mark_all_read, mark_read, read_inbox, read_marks};
+pub use inbox::{
+    dismiss_entries, mark_all_read, mark_read, read_inbox, read_marks, read_tree_and_inbox,
+};
 pub use inbox_entry::{InboxEntry, InboxKind};
 pub use input::{CommandLine, ShellLine, UnknownCommand, UserInput};
 pub use lifecycle::{HeldFork, Stopped};

@@ -2,8 +2,8 @@
 //!
 //! Modules, each of which uses only earlier ones:
 //!
-//! 1. `records`, `search`, `watch`, `sql`, `sql_common`, `faults`, `server_report`, `server_url`: values
-//! 2. `error`, `batch`, `portable`: errors, the unit of writing, the dump format
+//! 1. `records`, `outline`, `search`, `sql`, `sql_common`, `faults`, `server_report`, `server_url`: values
+//! 2. `error`, `batch`, `changes`, `watch`, `portable`: errors, the unit of writing, notifications, dumps
 //! 3. `log`: the traits [`ReadLog`], [`Log`] and [`Admin`]
 //! 4. `blobs`, `history`, `tally`: functions on any store
 //! 5. `transaction`: the rules by which every engine commits a batch
@@ -12,11 +12,13 @@
 
 pub mod batch;
 pub mod blobs;
+mod changes;
 pub mod error;
 mod faults;
 pub mod history;
 pub mod legacy;
 mod log;
+pub mod outline;
 pub mod portable;
 pub mod postgres;
 pub mod records;
@@ -34,9 +36,11 @@ pub use batch::{
     AgentEffect, Batch, BudgetEffect, Committed, DraftEffect, Effect, HeadClaim, JobEffect,
     LeaseClaim, LeaseEffect, MailEffect, NewAgent, RunEffect, SpendingLimit,
 };
+pub use changes::LogChanges;
 pub use error::{CommitError, StoreError};
 pub use history::{Agent, AgentError};
 pub use log::{Admin, BoxFuture, Log, ReadFuture, ReadLog};
+pub use outline::{AgentOutline, TurnRow};
 pub use postgres::PostgresStore;
 pub use records::{
     AgentRecord, Ancestry, BlobHash, DraftRecord, EffectClass, Head, JobRecord, MailId, MailOrigin,
@@ -46,4 +50,4 @@ pub use records::{
 pub use search::{Hit, SearchCursor, SearchPage, SearchQuery, SortOrder};
 pub use server_report::ServerReport;
 pub use sqlite::SqliteStore;
-pub use watch::Watch;
+pub use watch::{Watch, WatchedChanges};

@@ -1,15 +1,17 @@
 //! The traits of a store: reading the log, writing it, and administering it.
 
+use std::collections::HashMap;
 use std::io::BufRead;
 
 pub use ikigai_core::BoxFuture;
 use ikigai_core::{
-    AgentId, ControlQuery, Kind, PageQuery, ProcessId, Row, RowRef, SessionId, Span,
+    AgentId, ControlQuery, Kind, Micros, PageQuery, ProcessId, Row, RowRef, SessionId, Span,
 };
 use tokio::sync::mpsc;
 
 use crate::batch::{Batch, Committed};
 use crate::error::{CommitError, StoreError};
+use crate::outline::{AgentOutline, MERGE_ROWS, TurnRow, may_change_merges};
 use crate::portable::{RestoreError, RestoreMode, Restored};
 use crate::records::{
     AgentRecord, Ancestry, BlobHash, DraftRecord, Head, JobRecord, MailRecord, MailState,
@@ -116,6 +118,53 @@ pub trait ReadLog: Send + Sync {
 
     /// Returns all agents, or the agents of one session, in order of creation.
     fn agents(&self, session: Option<SessionId>) -> ReadFuture<'_, Vec<AgentRecord>>;
+
+    /// Returns the outlines of all agents that are not reaped, in order of creation.
+    ///
+    /// Engines answer this with one statement.
+    fn outlines(&self) -> ReadFuture<'_, Vec<AgentOutline>> {
+        Box::pin(async move {
+            let mut outlines = Vec::new();
+            for agent in self.agents(None).await? {
+                let turn_row = match agent.status {
+                    Status::Reaped => continue,
+                    Status::Dead => None,
+                    Status::Running => {
+                        let rows = PageQuery::newest(Span::whole(agent.id), usize::MAX);
+                        TurnRow::newest_of(&agent, &self.page(rows).await?)
+                    }
+                };
+                outlines.push(AgentOutline {
+                    agent,
+                    is_held: false,
+                    turn_row,
+                });
+            }
+            find_held(self, &mut outlines).await?;
+            Ok(outlines)
+        })
+    }
+
+    /// Returns the rows that merge children into these parents or change what is merged: `user` rows
+    /// of merges, `rewind` and `clear` rows, each since a time.
+    ///
+    /// Looks at the newest 4,096 rows of each parent. Parents come in the given order, their rows
+    /// newest first and without content.
+    fn merge_rows(&self, parents: Vec<(AgentId, Micros)>) -> ReadFuture<'_, Vec<Row>> {
+        Box::pin(async move {
+            let mut found = Vec::new();
+            for (parent, since) in parents {
+                let newest = PageQuery::newest(Span::whole(parent), MERGE_ROWS);
+                let rows = self.page(newest).await?.into_iter();
+                let rows = rows.filter(|row| row.created_at >= since && may_change_merges(row));
+                found.extend(rows.map(|row| Row {
+                    content: None,
+                    ..row
+                }));
+            }
+            Ok(found)
+        })
+    }
 
     /// Returns running agents of a session that have no parent, in order of creation.
     ///
@@ -256,6 +305,27 @@ pub trait ReadLog: Send + Sync {
 
     /// Subscribes to commits of this and of other processes.
     fn watch(&self) -> Result<Watch, StoreError>;
+}
+
+/// Finds the outlines whose owner lives, and checks each owner once.
+pub(crate) async fn find_held(
+    store: &(impl ReadLog + ?Sized),
+    outlines: &mut [AgentOutline],
+) -> Result<(), StoreError> {
+    let mut living: HashMap<ProcessId, bool> = HashMap::new();
+    for outline in outlines {
+        let Some(owner) = &outline.agent.owner else {
+            continue;
+        };
+        outline.is_held = if let Some(lives) = living.get(&owner.id) {
+            *lives
+        } else {
+            let lives = store.is_process_alive(owner).await?;
+            living.insert(owner.id, lives);
+            lives
+        };
+    }
+    Ok(())
 }
 
 /// Write access to the log of all agents.

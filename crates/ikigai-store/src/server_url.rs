@@ -44,9 +44,9 @@ pub enum BadUrl {
     /// `%` is not followed by two hexadecimal digits, or they are no text.
     #[error("invalid `%` in the {0} of the URL; write `%` itself as `%25`")]
     Percent(&'static str),
-    /// More than one server is named.
-    #[error("the URL names several servers; name one")]
-    SeveralHosts,
+    /// The URL names several servers, but another number of ports.
+    #[error("the URL names {hosts} servers and {ports} ports; name one port, or one for each")]
+    Ports { hosts: usize, ports: usize },
     /// The port is invalid.
     #[error("the port in the URL must be a number from 1 to 65535")]
     Port,
@@ -72,7 +72,7 @@ pub enum BadUrl {
 
 /// Supported parameters.
 const KNOWN: &str = "host, port, user, password, dbname, schema, sslmode, sslrootcert, \
-                     connect_timeout";
+                     connect_timeout, target_session_attrs";
 
 /// Host of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +81,35 @@ pub(crate) enum Host {
     Name(String),
     /// Directory of its socket.
     Socket(PathBuf),
+}
+
+/// Address of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ServerAddress {
+    pub(crate) host: Host,
+    pub(crate) port: u16,
+}
+
+/// Server among several that a connection is for, named as in `libpq`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WantedServer {
+    /// The first that can be reached.
+    Any,
+    /// One that is no standby.
+    Primary,
+    /// A standby.
+    Standby,
+}
+
+impl WantedServer {
+    fn of(word: &str) -> Option<Self> {
+        Some(match word {
+            "any" => Self::Any,
+            "read-write" | "primary" => Self::Primary,
+            "read-only" | "standby" => Self::Standby,
+            _ => return None,
+        })
+    }
 }
 
 /// Required protection of a connection, named as in `libpq`.
@@ -118,6 +147,9 @@ impl TlsMode {
 pub struct Url {
     pub(crate) host: Host,
     pub(crate) port: u16,
+    /// Further servers, which are tried in this order.
+    pub(crate) others: Vec<ServerAddress>,
+    pub(crate) wanted: WantedServer,
     pub(crate) user: String,
     pub(crate) password: Option<SecretString>,
     pub(crate) database: String,
@@ -130,11 +162,19 @@ pub struct Url {
 
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { user, port, .. } = self;
-        match &self.host {
-            Host::Name(host) if host.contains(':') => write!(f, "{user}@[{host}]:{port}")?,
-            Host::Name(host) => write!(f, "{user}@{host}:{port}")?,
-            Host::Socket(directory) => write!(f, "{user}@{}:{port}", directory.display())?,
+        let separators = std::iter::once("@").chain(std::iter::repeat(","));
+        f.write_str(&self.user)?;
+        for (address, separator) in self.addresses().iter().zip(separators) {
+            let port = address.port;
+            match &address.host {
+                Host::Name(host) if host.contains(':') => {
+                    write!(f, "{separator}[{host}]:{port}")?;
+                }
+                Host::Name(host) => write!(f, "{separator}{host}:{port}")?,
+                Host::Socket(directory) => {
+                    write!(f, "{separator}{}:{port}", directory.display())?;
+                }
+            }
         }
         write!(f, "/{}", self.database)?;
         if self.schema != SCHEMA {
@@ -172,18 +212,19 @@ impl Url {
         let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
         let mut parts = UrlParts::split(text)?;
         parts.take_parameters()?;
-        let port = match &parts.port {
-            Some(port) => port.parse().ok().filter(|port| *port > 0),
-            None => Some(PORT),
-        };
-        let port = port.ok_or(BadUrl::Port)?;
+        let mut addresses = addresses(parts.host.as_deref(), parts.port.as_deref())?;
+        let others = addresses.split_off(1);
+        let first = addresses.pop();
+        let ServerAddress { host, port } = first.ok_or(BadUrl::Port)?;
         let user = parts.user.or_else(|| variable("PGUSER"));
         let user = user.or_else(|| variable("USER")).ok_or(BadUrl::NoUser)?;
         let database = parts.database.unwrap_or_else(|| user.clone());
         let password = parts.password.or_else(|| variable("PGPASSWORD"));
         let mut url = Self {
-            host: host(parts.host, port)?,
+            host,
             port,
+            others,
+            wanted: parts.wanted.unwrap_or(WantedServer::Any),
             user,
             password: password.map(SecretString::from),
             database,
@@ -197,7 +238,7 @@ impl Url {
             let file =
                 file.or_else(|| variable("HOME").map(|home| Path::new(&home).join(".pgpass")));
             if let Some(file) = file {
-                url.password = pgpass::password(&file, &url)?.map(SecretString::from);
+                url.password = pgpass::password_of_all(&file, &url)?.map(SecretString::from);
             }
         }
         Ok(url)
@@ -210,13 +251,22 @@ impl Url {
 
     /// Returns true if the URL names this machine.
     pub fn is_local(&self) -> bool {
-        match &self.host {
+        self.addresses().iter().all(|address| match &address.host {
             Host::Socket(_) => true,
             Host::Name(host) => {
                 let number = host.parse::<std::net::IpAddr>();
                 host == "localhost" || number.is_ok_and(|number| number.is_loopback())
             }
-        }
+        })
+    }
+
+    /// Returns the addresses of the servers, in the order in which they are tried.
+    pub(crate) fn addresses(&self) -> Vec<ServerAddress> {
+        let first = ServerAddress {
+            host: self.host.clone(),
+            port: self.port,
+        };
+        std::iter::once(first).chain(self.others.clone()).collect()
     }
 
     /// Returns the schema that holds the tables: a name that needs no quotes.
@@ -237,6 +287,7 @@ struct UrlParts<'a> {
     tls: Option<TlsMode>,
     roots: Option<PathBuf>,
     connect_timeout: Option<Duration>,
+    wanted: Option<WantedServer>,
     parameters: &'a str,
 }
 
@@ -251,15 +302,12 @@ impl<'a> UrlParts<'a> {
         // A password may contain an unescaped `@`; a host has none.
         let (account, place) = authority.rsplit_once('@').unwrap_or(("", authority));
         let (user, password) = account.split_once(':').unwrap_or((account, ""));
-        let (host, port) = match place.strip_prefix('[').and_then(|it| it.split_once(']')) {
-            Some((number, port)) => (number, port.strip_prefix(':').unwrap_or(port)),
-            None => place.rsplit_once(':').unwrap_or((place, "")),
-        };
+        let (host, port) = split_places(place);
         Ok(Self {
             user: decode("user", user)?,
             password: decode("password", password)?,
-            host: decode("host", host)?,
-            port: decode("port", port)?,
+            host: decode("host", &host)?,
+            port: decode("port", &port)?,
             database: decode("database", database)?,
             parameters,
             ..Self::default()
@@ -295,6 +343,13 @@ impl<'a> UrlParts<'a> {
                             name: "connect_timeout",
                             may_be: "a number of seconds from 1 to 600",
                         })?);
+                }
+                "target_session_attrs" => {
+                    let wanted = value.and_then(|word| WantedServer::of(&word));
+                    self.wanted = Some(wanted.ok_or(BadUrl::Value {
+                        name: "target_session_attrs",
+                        may_be: "any, read-write, primary, read-only or standby",
+                    })?);
                 }
                 _ => return Err(BadUrl::Parameter(name.chars().take(40).collect())),
             }
@@ -346,18 +401,66 @@ fn schema(value: Option<String>) -> Result<String, BadUrl> {
     })
 }
 
-fn host(named: Option<String>, port: u16) -> Result<Host, BadUrl> {
+/// Splits `a:1,[::1]:2` into its hosts and its ports, each joined by commas; no ports if none is named.
+fn split_places(places: &str) -> (String, String) {
+    let places = places.split(',').map(|place| {
+        match place.strip_prefix('[').and_then(|it| it.split_once(']')) {
+            Some((number, port)) => (number, port.strip_prefix(':').unwrap_or(port)),
+            None => place.rsplit_once(':').unwrap_or((place, "")),
+        }
+    });
+    let (hosts, ports): (Vec<_>, Vec<_>) = places.unzip();
+    let has_ports = ports.iter().any(|port| !port.is_empty());
+    (
+        hosts.join(","),
+        if has_ports {
+            ports.join(",")
+        } else {
+            String::new()
+        },
+    )
+}
+
+/// Pairs hosts with ports; one port is for all hosts.
+fn addresses(hosts: Option<&str>, ports: Option<&str>) -> Result<Vec<ServerAddress>, BadUrl> {
+    let hosts: Vec<Option<&str>> = match hosts {
+        Some(hosts) => hosts
+            .split(',')
+            .map(|host| Some(host).filter(|it| !it.is_empty()))
+            .collect(),
+        None => vec![None],
+    };
+    let ports: Vec<&str> = ports.map_or_else(Vec::new, |ports| ports.split(',').collect());
+    if ports.len() > 1 && ports.len() != hosts.len() {
+        return Err(BadUrl::Ports {
+            hosts: hosts.len(),
+            ports: ports.len(),
+        });
+    }
+    let only = ports.first().filter(|_| ports.len() == 1);
+    let pairs = hosts.into_iter().enumerate().map(|(place, host)| {
+        let port = match only.or(ports.get(place)).filter(|port| !port.is_empty()) {
+            Some(port) => port.parse().ok().filter(|port| *port > 0),
+            None => Some(PORT),
+        };
+        let port = port.ok_or(BadUrl::Port)?;
+        let host = host_at(host, port);
+        Ok(ServerAddress { host, port })
+    });
+    pairs.collect()
+}
+
+fn host_at(named: Option<&str>, port: u16) -> Host {
     match named {
-        Some(host) if host.contains(',') => Err(BadUrl::SeveralHosts),
-        Some(host) if host.starts_with('/') => Ok(Host::Socket(host.into())),
-        Some(host) => Ok(Host::Name(host)),
+        Some(host) if host.starts_with('/') => Host::Socket(host.into()),
+        Some(host) => Host::Name(host.to_owned()),
         None => {
             let here = SOCKET_DIRECTORIES.iter().map(Path::new);
             let mut here = here.filter(|it| it.join(format!(".s.PGSQL.{port}")).exists());
-            Ok(match here.next() {
+            match here.next() {
                 Some(directory) => Host::Socket(directory.to_owned()),
                 None => Host::Name("localhost".to_owned()),
-            })
+            }
         }
     }
 }

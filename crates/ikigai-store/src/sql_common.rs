@@ -14,12 +14,18 @@ pub(crate) fn stored_limit(limit: usize) -> i64 {
 }
 
 /// Builds the query for agent records from its condition.
+///
+/// Further columns follow those of the record.
 macro_rules! agents_sql {
     ($condition:literal) => {
+        $crate::sql_common::agents_sql!("", $condition)
+    };
+    ($columns:expr, $condition:expr) => {
         concat!(
             "SELECT a.uuid, a.name, s.uuid, parent.uuid, forked.uuid, a.fork_seq, a.status,
-                    a.created_at, h.seq, m.created_at, p.uuid, p.pid, p.started, p.host
-             FROM agents a
+                    a.created_at, h.seq, m.created_at, p.uuid, p.pid, p.started, p.host ",
+            $columns,
+            " FROM agents a
              JOIN sessions s ON s.id = a.session
              JOIN heads h ON h.agent = a.id
              LEFT JOIN agents parent ON parent.id = a.parent

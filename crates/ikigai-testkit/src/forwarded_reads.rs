@@ -16,6 +16,7 @@ macro_rules! forward_reads {
                 page(query: ikigai_core::PageQuery) -> Vec<ikigai_core::Row>;
                 usage(span: ikigai_core::Span, limit: usize) -> Vec<ikigai_core::Row>;
                 process_rows(span: ikigai_core::Span, limit: usize) -> Vec<ikigai_core::Row>;
+                merge_rows(parents: Vec<(ikigai_core::AgentId, ikigai_core::Micros)>) -> Vec<ikigai_core::Row>;
                 newest_usage(agents: Vec<ikigai_core::AgentId>) -> Vec<ikigai_core::Row>;
                 pages(spans: Vec<ikigai_core::Span>, limit: usize) -> Vec<ikigai_core::Row>;
                 restore_point(agent: ikigai_core::AgentId, limit: usize) -> Option<ikigai_store::RestorePoint>;
@@ -26,6 +27,7 @@ macro_rules! forward_reads {
                 count_messages(spans: Vec<ikigai_core::Span>) -> u64;
                 snapshot(upto: ikigai_core::RowRef) -> Option<ikigai_store::Snapshot>;
                 agents(session: Option<ikigai_core::SessionId>) -> Vec<ikigai_store::AgentRecord>;
+                outlines() -> Vec<ikigai_store::AgentOutline>;
                 living_roots(session: ikigai_core::SessionId) -> Vec<ikigai_store::AgentRecord>;
                 owners() -> Vec<ikigai_store::ProcessRecord>;
                 agent(agent: ikigai_core::AgentId) -> Option<ikigai_store::AgentRecord>;

@@ -7,6 +7,7 @@ mod fork;
 mod kill;
 mod mail;
 mod merge;
+mod merges;
 mod names;
 mod prepare;
 mod recall;

@@ -1,17 +1,17 @@
 //! The tree of agents.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 use ikigai_core::counts::counted;
-use ikigai_core::{AgentId, Micros};
-use ikigai_store::{AgentRecord, Status};
+use ikigai_core::{AgentId, Micros, Seq};
+use ikigai_store::{AgentOutline, AgentRecord, Status, TurnRow};
 
-use super::merge::merged_into;
+use super::merges::{self, MergeParent};
 use super::wait::is_in_a_turn;
 use crate::figures::since;
 use crate::frontend::TurnEnd;
-use crate::last_turn::last_turn;
+use crate::last_turn::{TurnState, last_turn};
 use crate::{Engine, EngineError, EngineReader};
 
 /// One agent of the tree.
@@ -23,6 +23,8 @@ pub struct Branch {
     pub depth: usize,
     /// It is in a turn.
     pub works: bool,
+    /// Its newest row may be a call that waits for an answer.
+    pub may_ask: bool,
     /// Outcome of its last turn, if it does not work. Of roots only `Stopped` counts.
     pub last_turn: TurnEnd,
     /// Its parent has merged all of its rows.
@@ -71,52 +73,83 @@ impl Engine {
 }
 
 /// Reads all agents that are not reaped, children below their parents.
+///
+/// Two queries, whatever the number of agents: rows of an agent are read only if its newest ones are
+/// unusual and have changed since the last call.
 async fn branches(engine: &EngineReader) -> Result<Vec<Branch>, EngineError> {
-    let mut agents = engine.agents().await?;
-    agents.retain(|agent| agent.status != Status::Reaped);
-    let known: Vec<AgentId> = agents.iter().map(|agent| agent.id).collect();
-    let mut below: HashMap<Option<AgentId>, Vec<AgentRecord>> = HashMap::new();
-    for agent in agents {
+    let outlines = engine.reader().outlines().await?;
+    let known: HashSet<AgentId> = outlines.iter().map(|outline| outline.agent.id).collect();
+    let mut below: HashMap<Option<AgentId>, Vec<AgentOutline>> = HashMap::new();
+    for outline in outlines {
         // An agent whose parent is hidden appears as a root.
-        let parent = agent.parent.filter(|parent| known.contains(parent));
-        below.entry(parent).or_default().push(agent);
+        let parent = outline.agent.parent.filter(|parent| known.contains(parent));
+        below.entry(parent).or_default().push(outline);
     }
     let mut left = Vec::new();
     add(&mut left, below.remove(&None), 0);
     let mut tree = Vec::new();
-    while let Some((mut agent, depth)) = left.pop() {
-        add(&mut left, below.remove(&Some(agent.id)), depth + 1);
-        let lives = agent.status == Status::Running;
-        let works = lives && engine.works(agent.id).await?;
-        let is_held = match &agent.owner {
-            Some(owner) => engine.reader().is_process_alive(owner).await?,
-            None => false,
-        };
-        let is_looked_at = lives && !works && (!is_held || agent.parent.is_some());
-        let end = if is_looked_at {
-            turn_end(engine, &agent, is_held).await?
-        } else {
-            TurnEnd::Other
-        };
-        let is_root = agent.parent.is_none();
-        let last_turn = match end {
-            TurnEnd::Failed | TurnEnd::Interrupted if is_root => TurnEnd::Other,
-            // Its holder lives and has settled the turn, so it is idle.
-            TurnEnd::Stopped if is_held && is_root => TurnEnd::Other,
-            TurnEnd::Stopped if is_held => TurnEnd::Interrupted,
-            end => end,
-        };
-        agent.owner = agent.owner.filter(|_| is_held);
-        tree.push(Branch {
-            agent,
-            depth,
-            works,
-            last_turn,
-            merged: false,
-        });
+    while let Some((outline, depth)) = left.pop() {
+        add(&mut left, below.remove(&Some(outline.agent.id)), depth + 1);
+        tree.push(branch(engine, outline, depth).await?);
     }
     find_merged(engine, &mut tree).await?;
     Ok(tree)
+}
+
+async fn branch(
+    engine: &EngineReader,
+    outline: AgentOutline,
+    depth: usize,
+) -> Result<Branch, EngineError> {
+    let AgentOutline {
+        mut agent, is_held, ..
+    } = outline;
+    let turn = TurnState::of(outline.turn_row.as_ref());
+    let row = outline.turn_row.as_ref();
+    let may_ask = turn.is_none() || row.is_some_and(TurnRow::may_be_call);
+    let lives = agent.status == Status::Running;
+    let works = lives && works(engine, &agent, is_held, turn).await?;
+    let is_looked_at = lives && !works && (!is_held || agent.parent.is_some());
+    let end = if is_looked_at {
+        turn_end(engine, &agent, is_held, turn).await?
+    } else {
+        TurnEnd::Other
+    };
+    let is_root = agent.parent.is_none();
+    let last_turn = match end {
+        TurnEnd::Failed | TurnEnd::Interrupted if is_root => TurnEnd::Other,
+        // Its holder lives and has settled the turn, so it is idle.
+        TurnEnd::Stopped if is_held && is_root => TurnEnd::Other,
+        TurnEnd::Stopped if is_held => TurnEnd::Interrupted,
+        end => end,
+    };
+    agent.owner = agent.owner.filter(|_| is_held);
+    Ok(Branch {
+        agent,
+        depth,
+        works,
+        may_ask,
+        last_turn,
+        merged: false,
+    })
+}
+
+/// Returns true if an agent is in a turn; see [`EngineReader::works`].
+async fn works(
+    engine: &EngineReader,
+    agent: &AgentRecord,
+    is_held: bool,
+    turn: Option<TurnState>,
+) -> Result<bool, EngineError> {
+    if let Some(working) = engine.hub().is_working(agent.id) {
+        return Ok(working);
+    }
+    engine.hub().look_outside();
+    match turn {
+        _ if !is_held => Ok(false),
+        Some(turn) => Ok(turn.is_busy),
+        None => is_in_a_turn(engine, agent.id).await,
+    }
 }
 
 /// Finds the outcome of an idle agent's last turn.
@@ -124,12 +157,21 @@ async fn turn_end(
     engine: &EngineReader,
     agent: &AgentRecord,
     is_held: bool,
+    turn: Option<TurnState>,
 ) -> Result<TurnEnd, EngineError> {
+    // Its owner is gone and has not settled the turn.
+    let is_unsettled = agent.owner.is_some() && !is_held;
+    if let Some(turn) = turn {
+        let is_stopped = is_unsettled && turn.is_busy;
+        return Ok(if is_stopped {
+            TurnEnd::Stopped
+        } else {
+            turn.end
+        });
+    }
     if let Some(known) = engine.hub().turn_end_at(agent.id, agent.head) {
         return Ok(known);
     }
-    // Its owner is gone and has not settled the turn.
-    let is_unsettled = agent.owner.is_some() && !is_held;
     let end = if is_unsettled && is_in_a_turn(engine, agent.id).await? {
         TurnEnd::Stopped
     } else {
@@ -142,6 +184,10 @@ async fn turn_end(
 /// Finds merged agents.
 /// A merge is newer than the merged rows, so only the newest rows of a parent are read.
 async fn find_merged(engine: &EngineReader, tree: &mut [Branch]) -> Result<(), EngineError> {
+    let heads: HashMap<AgentId, Seq> = tree
+        .iter()
+        .map(|branch| (branch.agent.id, branch.agent.head))
+        .collect();
     let mut since: HashMap<AgentId, Micros> = HashMap::new();
     for branch in tree.iter().filter(|branch| branch.may_be_merged()) {
         if let (Some(parent), Some(touched)) = (branch.agent.parent, branch.agent.touched_at) {
@@ -149,10 +195,12 @@ async fn find_merged(engine: &EngineReader, tree: &mut [Branch]) -> Result<(), E
             *oldest = touched.min(*oldest);
         }
     }
-    let mut merged = HashMap::new();
-    for (parent, since) in since {
-        merged.extend(merged_into(engine.reader(), parent, since).await?);
-    }
+    let parents = since.into_iter().map(|(agent, since)| MergeParent {
+        agent,
+        since,
+        head: heads.get(&agent).copied(),
+    });
+    let merged = merges::merged_children(engine, parents.collect()).await?;
     for branch in tree.iter_mut().filter(|branch| branch.may_be_merged()) {
         let upto = merged.get(&branch.agent.id);
         branch.merged = upto.is_some_and(|upto| *upto >= branch.agent.head);
@@ -161,7 +209,7 @@ async fn find_merged(engine: &EngineReader, tree: &mut [Branch]) -> Result<(), E
 }
 
 /// Pushes agents on a stack, so that the first one is popped first.
-fn add(left: &mut Vec<(AgentRecord, usize)>, agents: Option<Vec<AgentRecord>>, depth: usize) {
+fn add(left: &mut Vec<(AgentOutline, usize)>, agents: Option<Vec<AgentOutline>>, depth: usize) {
     let agents = agents.unwrap_or_default().into_iter().rev();
     left.extend(agents.map(|agent| (agent, depth)));
 }

@@ -1,6 +1,7 @@
 //! The agents at work in this process, and how they hear of each other.
 
 mod mail_watch;
+mod merge_cache;
 mod open_questions;
 
 use std::collections::{HashMap, HashSet};
@@ -12,10 +13,11 @@ use ikigai_core::data::Cause;
 use ikigai_core::settings::{Approve, ModelChoice};
 use ikigai_core::{AgentId, Seq};
 use ikigai_providers::TypedKey;
-use ikigai_store::{MailId, Pulse, ReadLog, Watch};
+use ikigai_store::{MailId, Pulse, ReadLog, Watch, WatchedChanges};
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
+use self::merge_cache::MergeCache;
 use self::open_questions::OpenQuestions;
 use crate::frontend::TurnEnd;
 use crate::frontend::{Stop, USER_REQUESTS, UiEvent, UserRequest};
@@ -76,6 +78,8 @@ pub(crate) struct Hub {
     turn_ends: Mutex<HashMap<AgentId, (Seq, TurnEnd)>>,
     /// Cache of inbox entries.
     pub(crate) inbox: InboxCache,
+    /// Cache of merged children.
+    pub(crate) merges: MergeCache,
     /// Agents whose grants from elsewhere were offered to the user.
     offered: Mutex<HashSet<AgentId>>,
     /// Approval modes that replace those of the settings in this process.
@@ -186,6 +190,7 @@ impl Hub {
             leaving: AtomicBool::new(false),
             turn_ends: Mutex::default(),
             inbox: InboxCache::default(),
+            merges: MergeCache::default(),
             offered: Mutex::default(),
             process_modes: Mutex::default(),
         }
@@ -396,6 +401,24 @@ impl Hub {
         }
     }
 
+    /// Stops, wakes or notifies the agents that named changes concern.
+    async fn handle_changes(&self, store: &dyn ReadLog, changes: &WatchedChanges) {
+        let is_here = |agent: &AgentId| self.slots().contains_key(agent);
+        // Only other processes can stop an agent of this one without its knowledge.
+        if changes.others.agents.keys().any(is_here) {
+            self.stop_the_dead(store).await;
+        }
+        let (own, others) = (&changes.own, &changes.others);
+        let has_rows = !own.agents.is_empty() || !others.agents.is_empty();
+        let has_mail = !own.mail.is_empty() || !others.mail.is_empty();
+        if has_mail || has_rows && self.looks_outside() {
+            self.bump();
+        }
+        if own.mail.iter().chain(&others.mail).any(is_here) {
+            self.wake_idle(store).await;
+        }
+    }
+
     /// Records that a task waits for an agent of another process.
     pub(crate) fn look_outside(&self) {
         if !self.outside.swap(true, Ordering::Relaxed) {
@@ -509,8 +532,11 @@ async fn look_on(hub: Weak<Hub>, store: Weak<dyn ReadLog>) {
         let (Some(hub), Some(store)) = (hub.upgrade(), store.upgrade()) else {
             return;
         };
-        // A failing store gives no answer; the next change triggers another check.
-        if let Ok(pulse) = store.pulse().await {
+        let changes = watch.take();
+        if !changes.is_partial() {
+            hub.handle_changes(&*store, &changes).await;
+        } else if let Ok(pulse) = store.pulse().await {
+            // A failing store gives no answer; the next change triggers another check.
             if pulse.rows != seen.rows {
                 hub.stop_the_dead(&*store).await;
             }

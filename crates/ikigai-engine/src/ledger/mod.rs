@@ -61,11 +61,13 @@ impl Ledger {
     ) -> Result<Self, EngineError> {
         let agent = Agent::restore(engine.reader(), agent).await?;
         let newest = RowRef::new(agent.state.agent(), agent.state.head());
-        let tally = Tally::read(engine.reader(), newest).await?;
         // Former holders may have stored a few each, so they are counted too.
         let most = CONTROL_ROWS_PER_SNAPSHOT;
-        let control_rows =
-            history::control_rows_since_snapshot(engine.reader(), newest, most).await?;
+        let (tally, control_rows) = tokio::join!(
+            Tally::read(engine.reader(), newest),
+            history::control_rows_since_snapshot(engine.reader(), newest, most),
+        );
+        let (tally, control_rows) = (tally?, control_rows?);
         // A mode of this process ends with the lease: another process may have set one since.
         engine.hub().set_process_mode(agent.state.agent(), None);
         Ok(Self {

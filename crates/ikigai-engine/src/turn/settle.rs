@@ -43,8 +43,9 @@ impl Settlement<'_> {
     /// reason. A call that waits for an answer stays open.
     pub(crate) async fn settle(&mut self) -> Result<(), EngineError> {
         let id = self.worker.agent().state.agent();
-        let draft = self.worker.engine().reader().draft(id).await?;
-        let runs = self.worker.engine().reader().open_runs(id).await?;
+        let store = self.worker.engine().reader();
+        let (draft, runs) = tokio::join!(store.draft(id), store.open_runs(id));
+        let (draft, runs) = (draft?, runs?);
         let busy = self.is_busy().await?;
         let adopted = self.worker.processes().adopt().await?;
         let mut events = Vec::new();

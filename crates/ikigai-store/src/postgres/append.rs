@@ -1,4 +1,4 @@
-//! The most frequent batch: rows of one log, by the holder of its lease.
+//! The most frequent batches: rows of one log, by the holder of its lease, which may end its draft.
 //!
 //! One statement in one round trip checks the claim and stores the rows. It accepts only what
 //! [`crate::transaction::decide`] accepts; a claim that fails goes through the full transaction,
@@ -6,11 +6,12 @@
 
 use ikigai_core::{Kind, RowRef, Seq};
 
+use super::budget::LOCK_FAMILIES;
 use super::connect::Link;
 use super::pipeline::{OwnedParam, send_all};
 use super::statements::clean;
 use super::values::{QueryFailure, log_row};
-use crate::batch::{Batch, Committed, LeaseClaim, is_same_row};
+use crate::batch::{Batch, Committed, DraftEffect, Effect, LeaseClaim, is_same_row};
 use crate::log::BoxFuture;
 use crate::sql_common::to_stored;
 
@@ -19,49 +20,103 @@ pub(super) struct Append<'a> {
     batch: &'a Batch,
     agent: ikigai_core::AgentId,
     lease: LeaseClaim,
+    /// It has rows of kind `usage`, which count under spending caps.
+    spends: bool,
+    /// It ends the draft of the agent.
+    drops_draft: bool,
 }
 
 // The creator appends the first rows of an agent that was never leased.
 macro_rules! append_sql {
-    ($rows:literal) => {
+    ($condition:literal, $drop:literal, $rows:literal) => {
         concat!(
             "WITH moved AS (
                  UPDATE heads SET seq = seq + $5
                  WHERE agent = (SELECT id FROM agents WHERE uuid = $1) AND epoch = $2 AND seq = $3
                    AND (owner = $4 OR (epoch = 0 AND seq = 0))
-                   AND $6 = (SELECT version::bigint FROM schema_version)
-                 RETURNING agent)
-             INSERT INTO messages (agent, seq, kind, control, created_at, content, data) ",
+                   AND $6 = (SELECT version::bigint FROM schema_version) ",
+            $condition,
+            " RETURNING agent)",
+            $drop,
+            " INSERT INTO messages (agent, seq, kind, control, created_at, content, data) ",
             $rows
         )
     };
 }
 
-/// Most batches have one row; unpacking arrays would be a third of the server's work.
-const ONE: &str = append_sql!(
-    "SELECT agent, $3 + 1, $7::text, $8::boolean, $9::bigint, $10::text, $11::text FROM moved"
-);
+/// Statements for one row and for several: most batches have one, and unpacking arrays would be a
+/// third of the server's work.
+macro_rules! both_sql {
+    ($condition:literal, $drop:literal) => {
+        [
+            append_sql!(
+                $condition,
+                $drop,
+                "SELECT agent, $3 + 1, $7::text, $8::boolean, $9::bigint, $10::text, $11::text
+                 FROM moved"
+            ),
+            append_sql!(
+                $condition,
+                $drop,
+                "SELECT moved.agent, $3 + u.place, u.kind, u.control, u.created_at, u.content, u.data
+                 FROM moved, unnest($7::text[], $8::boolean[], $9::bigint[], $10::text[], $11::text[])
+                      WITH ORDINALITY AS u (kind, control, created_at, content, data, place)
+                 ORDER BY u.place"
+            ),
+        ]
+    };
+}
 
-const SEVERAL: &str = append_sql!(
-    "SELECT moved.agent, $3 + u.place, u.kind, u.control, u.created_at, u.content, u.data
-     FROM moved, unnest($7::text[], $8::boolean[], $9::bigint[], $10::text[], $11::text[])
-          WITH ORDINALITY AS u (kind, control, created_at, content, data, place)
-     ORDER BY u.place"
+const PLAIN: [&str; 2] = both_sql!("", "");
+const DROPPING: [&str; 2] = both_sql!(
+    "",
+    ", dropped AS (DELETE FROM drafts WHERE agent IN (SELECT agent FROM moved))"
+);
+// With a cap above the agent, totals change too, in the full transaction.
+const SPENDING: [&str; 2] = both_sql!(
+    "AND NOT EXISTS (
+         WITH RECURSIVE line (id) AS (
+             SELECT id FROM agents WHERE uuid = $1
+             UNION SELECT a.parent FROM line JOIN agents a ON a.id = line.id
+                   WHERE a.parent IS NOT NULL)
+         SELECT 1 FROM line JOIN spending s ON s.agent = line.id)",
+    ""
+);
+const SPENDING_DROPPING: [&str; 2] = both_sql!(
+    "AND NOT EXISTS (
+         WITH RECURSIVE line (id) AS (
+             SELECT id FROM agents WHERE uuid = $1
+             UNION SELECT a.parent FROM line JOIN agents a ON a.id = line.id
+                   WHERE a.parent IS NOT NULL)
+         SELECT 1 FROM line JOIN spending s ON s.agent = line.id)",
+    ", dropped AS (DELETE FROM drafts WHERE agent IN (SELECT agent FROM moved))"
 );
 
 impl<'a> Append<'a> {
-    /// Converts a batch, if it has only rows of one leased agent.
+    /// Converts a batch, if it has only rows of one leased agent, and perhaps ends its draft.
     pub(super) fn of(batch: &'a Batch) -> Option<Self> {
         let [claim] = batch.heads.as_slice() else {
             return None;
         };
-        // Usage also changes totals under spending caps.
-        let spends = batch.rows.iter().any(|row| row.kind == Kind::Usage);
-        let is_plain = batch.with.is_empty() && !batch.rows.is_empty() && !spends;
+        let lease = claim.lease.filter(|_| !batch.rows.is_empty())?;
+        let drops_draft = match batch.with.as_slice() {
+            [] => false,
+            [Effect::Draft(DraftEffect::Drop { agent, epoch })] => {
+                let is_own = *agent == claim.agent && *epoch == lease.epoch;
+                // Without a lease there is no draft.
+                if !is_own || epoch.0 == 0 {
+                    return None;
+                }
+                true
+            }
+            _ => return None,
+        };
         Some(Self {
             batch,
             agent: claim.agent,
-            lease: claim.lease.filter(|_| is_plain)?,
+            lease,
+            spends: batch.rows.iter().any(|row| row.kind == Kind::Usage),
+            drops_draft,
         })
     }
 
@@ -83,9 +138,15 @@ impl<'a> Append<'a> {
     }
 
     fn sql(&self) -> &'static str {
+        let [one, several] = match (self.spends, self.drops_draft) {
+            (false, false) => PLAIN,
+            (false, true) => DROPPING,
+            (true, false) => SPENDING,
+            (true, true) => SPENDING_DROPPING,
+        };
         match self.batch.rows.as_slice() {
-            [_] => ONE,
-            _ => SEVERAL,
+            [_] => one,
+            _ => several,
         }
     }
 
@@ -133,7 +194,6 @@ pub(super) async fn append(
     version: u32,
     appends: &[Append<'_>],
 ) -> Result<Vec<bool>, tokio_postgres::Error> {
-    link.prepare_all(appends.iter().map(Append::sql)).await?;
     let values: Vec<Vec<OwnedParam>> = appends
         .iter()
         .map(|append| append.values(process, version))
@@ -142,19 +202,29 @@ pub(super) async fn append(
         let sent: BoxFuture<'_, _> = Box::pin(link.count(append.sql(), values));
         sent
     });
+    // A total that another process makes must count these rows, or be found by these statements.
+    let spenders = appends.iter().filter(|append| append.spends);
+    let spenders: Vec<String> = spenders.map(Append::sort_key).collect();
+    let locks: Vec<OwnedParam> = vec![Box::new(Vec::<String>::new()), Box::new(spenders.clone())];
+    let lock = (!spenders.is_empty()).then(|| {
+        let sent: BoxFuture<'_, _> = Box::pin(link.count(LOCK_FAMILIES, &locks));
+        sent
+    });
+    // One statement is a transaction by itself.
+    let is_one = appends.len() == 1 && lock.is_none();
     let word = |word: &'static str| {
         let sent: BoxFuture<'_, _> = Box::pin(async move { link.command(word).await.map(|_| 0) });
-        (appends.len() > 1).then_some(sent)
+        (!is_one).then_some(sent)
     };
-    // One statement is a transaction by itself.
+    let before = usize::from(!is_one) + usize::from(lock.is_some());
     let sent = word("BEGIN ISOLATION LEVEL READ COMMITTED")
         .into_iter()
+        .chain(lock)
         .chain(statements)
         .chain(word("COMMIT"));
     let answers: Result<Vec<u64>, _> = send_all(sent).await.into_iter().collect();
     let answers = answers?.into_iter().map(|rows| rows > 0);
-    let begun = usize::from(appends.len() > 1);
-    Ok(answers.skip(begun).take(appends.len()).collect())
+    Ok(answers.skip(before).take(appends.len()).collect())
 }
 
 const LOCK: &str = "SELECT FROM agents a JOIN heads h ON h.agent = a.id

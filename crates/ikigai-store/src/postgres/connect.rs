@@ -12,9 +12,10 @@ use tokio_postgres::tls::{MakeTlsConnect, NoTls};
 use tokio_postgres::{AsyncMessage, Client, Config, Connection, Notification, Socket, Statement};
 
 use super::errors::{ServerError, breaks_connection};
+use super::pipeline::StatementUse;
 use super::tls::Tls;
 use crate::error::StoreError;
-use crate::server_url::{Host, TlsMode, Url};
+use crate::server_url::{Host, ServerAddress, TlsMode, Url, WantedServer};
 use crate::sql_common::Migrations;
 
 /// Oldest supported server version.
@@ -137,11 +138,31 @@ impl PostgresTarget {
         role: ConnectionRole,
         on_notification: impl FnMut(&Notification) + Send + 'static,
     ) -> Result<Link, ServerError> {
-        let config = self.config(role);
+        let mut on_notification = Some(on_notification);
+        let mut failure = None;
+        for address in self.url.addresses() {
+            match self.connect_to(&address, role, &mut on_notification).await {
+                Ok(link) => return Ok(link),
+                // Later servers are a replacement, so the first one says what is wrong.
+                Err(cause) => failure = failure.or(Some(cause)),
+            }
+        }
+        Err(failure.unwrap_or(ServerError::Silence))
+    }
+
+    /// Connects to one server; takes the callback if it succeeds.
+    async fn connect_to(
+        &self,
+        address: &ServerAddress,
+        role: ConnectionRole,
+        on_notification: &mut Option<impl FnMut(&Notification) + Send + 'static>,
+    ) -> Result<Link, ServerError> {
+        let config = self.config(address, role);
+        let wanted = self.url.wanted;
         let connecting = async {
             match self.tls.clone() {
-                Some(tls) => Link::start(&config, tls, on_notification).await,
-                None => Link::start(&config, NoTls, on_notification).await,
+                Some(tls) => Link::start(&config, tls, wanted, on_notification).await,
+                None => Link::start(&config, NoTls, wanted, on_notification).await,
             }
         };
         // A stopped server accepts connections and stays silent.
@@ -149,13 +170,13 @@ impl PostgresTarget {
         link.map_err(|_| ServerError::Silence)?
     }
 
-    fn config(&self, role: ConnectionRole) -> Config {
+    fn config(&self, address: &ServerAddress, role: ConnectionRole) -> Config {
         let url = &self.url;
         let mut config = Config::new();
         config
             .user(&url.user)
             .dbname(&url.database)
-            .port(url.port)
+            .port(address.port)
             .application_name(role.name())
             .connect_timeout(url.connect_timeout)
             .keepalives_idle(KEEPALIVE_IDLE)
@@ -166,7 +187,7 @@ impl PostgresTarget {
         if let Some(password) = &url.password {
             config.password(password.expose_secret());
         }
-        match &url.host {
+        match &address.host {
             Host::Name(host) => config.host(host),
             Host::Socket(directory) => config.host_path(directory),
         };
@@ -197,14 +218,15 @@ impl PostgresTarget {
 pub struct Link {
     /// Client of the connection.
     pub client: Client,
-    statements: Mutex<HashMap<&'static str, Statement>>,
+    statements: Mutex<HashMap<&'static str, StatementUse>>,
 }
 
 impl Link {
     async fn start<T>(
         config: &Config,
         tls: T,
-        on_notification: impl FnMut(&Notification) + Send + 'static,
+        wanted: WantedServer,
+        on_notification: &mut Option<impl FnMut(&Notification) + Send + 'static>,
     ) -> Result<Self, ServerError>
     where
         T: MakeTlsConnect<Socket>,
@@ -222,6 +244,23 @@ impl Link {
                 advice: "use PostgreSQL 15 or newer",
             });
         }
+        let is_standby = connection.parameter("in_hot_standby") == Some("on");
+        match wanted {
+            WantedServer::Primary if is_standby => {
+                return Err(ServerError::Unfit {
+                    reason: "the server is a standby".to_owned(),
+                    advice: "name the primary too, or remove `target_session_attrs` to only read",
+                });
+            }
+            WantedServer::Standby if !is_standby => {
+                return Err(ServerError::Unfit {
+                    reason: "the server is no standby".to_owned(),
+                    advice: "check `target_session_attrs` in the URL",
+                });
+            }
+            WantedServer::Any | WantedServer::Primary | WantedServer::Standby => {}
+        }
+        let on_notification = on_notification.take().ok_or(ServerError::Silence)?;
         tokio::spawn(drive(connection, on_notification));
         Ok(Self {
             client,
@@ -229,15 +268,36 @@ impl Link {
         })
     }
 
-    /// Returns a statement, prepared at its first use.
-    pub async fn prepared(&self, sql: &'static str) -> Result<Statement, tokio_postgres::Error> {
-        let known = self.statements().get(sql).cloned();
-        if let Some(statement) = known {
-            return Ok(statement);
+    /// Returns a statement, prepared at its first use here.
+    pub(super) async fn prepared(
+        &self,
+        sql: &'static str,
+    ) -> Result<Statement, tokio_postgres::Error> {
+        if let Some(StatementUse::Prepared(statement)) = self.statements().get(sql) {
+            return Ok(statement.clone());
         }
         let statement = self.client.prepare(sql).await?;
-        self.statements().insert(sql, statement.clone());
+        self.keep_prepared(sql, Some(statement.clone()));
         Ok(statement)
+    }
+
+    /// Notes one more use of a statement; returns the former ones.
+    pub(super) fn note_use(&self, sql: &'static str) -> Option<StatementUse> {
+        let mut statements = self.statements();
+        let used = statements.get(sql).cloned();
+        let next = match used {
+            None => StatementUse::Once,
+            Some(StatementUse::Once) => StatementUse::Preparing,
+            Some(StatementUse::Preparing | StatementUse::Prepared(_)) => return used,
+        };
+        statements.insert(sql, next);
+        used
+    }
+
+    /// Keeps a prepared statement; without one, the next use prepares it again.
+    pub(super) fn keep_prepared(&self, sql: &'static str, statement: Option<Statement>) {
+        let used = statement.map_or(StatementUse::Once, StatementUse::Prepared);
+        self.statements().insert(sql, used);
     }
 
     /// Returns true if the connection is unusable after an error.
@@ -245,7 +305,7 @@ impl Link {
         self.client.is_closed() || breaks_connection(error)
     }
 
-    fn statements(&self) -> std::sync::MutexGuard<'_, HashMap<&'static str, Statement>> {
+    fn statements(&self) -> std::sync::MutexGuard<'_, HashMap<&'static str, StatementUse>> {
         self.statements
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

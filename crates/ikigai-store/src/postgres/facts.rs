@@ -87,7 +87,6 @@ impl TransactionFacts {
         process: ProcessId,
     ) -> Result<Self, QueryFailure> {
         let queries = queries(keys, process);
-        link.prepare_all(queries.iter().map(|it| it.sql)).await?;
         let begin: BoxFuture<'_, _> =
             Box::pin(link.command("BEGIN ISOLATION LEVEL READ COMMITTED"));
         let rest = queries.iter().map(|query| {

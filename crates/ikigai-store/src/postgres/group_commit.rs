@@ -69,8 +69,6 @@ impl<'a> GroupCommit<'a> {
     ///
     /// A statement that fails turns the commit into a rollback.
     pub(super) async fn commit(self) -> Result<SendOutcome, tokio_postgres::Error> {
-        let sqls = self.statements.iter().map(|(_, (sql, _))| *sql);
-        self.link.prepare_all(sqls).await?;
         let writes = self.statements.iter().map(|(_, (sql, values))| {
             let sent: BoxFuture<'_, _> = Box::pin(self.link.send(sql, values));
             sent

@@ -4,17 +4,18 @@
 //! A lost connection is made again, and subscribers check for commits they missed.
 
 use std::future::Future;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
-use tokio_postgres::types::ToSql;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until, timeout};
 
 use super::connect::{ConnectionRole, Link, PostgresTarget};
 use super::errors::ServerError;
 use super::owner::{HEARTBEAT, ListenerRequest, PostgresOwner, take_lock};
+use super::pipeline::{Value, send_all};
+use crate::changes::LogChanges;
 use crate::error::StoreError;
 use crate::records::ProcessRecord;
 use crate::watch::{CommitSignal, Watch};
@@ -36,6 +37,9 @@ const LAST_PAUSE: Duration = Duration::from_secs(2);
 /// Timeout of closing.
 const FAREWELL: Duration = Duration::from_secs(2);
 
+/// A process whose key is a multiple of this deletes old records at its registration.
+const TIDIED_BY: i64 = 64;
+
 /// Deletes processes that own nothing and had no heartbeat for a day, and witnesses of unknown
 /// processes.
 const FORGET: &str = "DELETE FROM processes p
@@ -44,16 +48,31 @@ const FORGET: &str = "DELETE FROM processes p
      DELETE FROM witnesses w WHERE w.at < now() - interval '7 days'
        AND NOT EXISTS (SELECT 1 FROM processes p WHERE p.uuid = w.process)";
 
-const BEAT: &str = "UPDATE processes
+/// Sends a notification.
+const NOTIFY: &str = "SELECT pg_notify($1, $2)";
+
+/// Writes the heartbeat, and reads how many row and mail ids were drawn, without reading rows.
+const BEAT: &str = "WITH beaten AS (
+         UPDATE processes SET heartbeat = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+         WHERE uuid = $1 RETURNING id)
+     SELECT (SELECT id FROM beaten), m.last_value + l.last_value
+     FROM messages_id_seq m, mail_id_seq l";
+
+/// The same without the privilege to read sequences.
+const BEAT_ONLY: &str = "UPDATE processes
      SET heartbeat = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-     WHERE uuid = $1 RETURNING id";
+     WHERE uuid = $1 RETURNING id, NULL::bigint";
 
-const ENTER: &str = "INSERT INTO processes (uuid, pid, started, host, lock, heartbeat)
-     VALUES ($1, $2, $3, $4, $5, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
-     RETURNING id";
-
-/// Reads how many row and mail ids were drawn, without reading rows.
-const BEGUN: &str = "SELECT m.last_value, l.last_value FROM messages_id_seq m, mail_id_seq l";
+/// Takes the lock of this process and registers it, both in one statement.
+const REGISTER: &str = "WITH tried AS MATERIALIZED (
+         SELECT pg_backend_pid() AS backend, pg_try_advisory_lock($5) AS has_lock),
+     entered AS (
+         INSERT INTO processes (uuid, pid, started, host, lock, heartbeat)
+         SELECT $1, $2, $3, $4, $5, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+         FROM tried WHERE has_lock
+         ON CONFLICT (uuid) DO UPDATE SET heartbeat = EXCLUDED.heartbeat
+         RETURNING id)
+     SELECT tried.backend, entered.id FROM tried LEFT JOIN entered ON true";
 
 /// Returns the notification channel of a schema.
 fn channel(schema: &str) -> String {
@@ -72,14 +91,37 @@ pub struct ListenerHandle {
 #[derive(Debug, Default)]
 struct ListenerSignals {
     is_committed: AtomicBool,
+    /// Changes of this process that other processes have not been notified of.
+    unsent: Mutex<LogChanges>,
+    /// Rows and mails that notifications named, by all processes.
+    named: AtomicU64,
     woken: Notify,
     grown: Notify,
 }
 
+impl ListenerSignals {
+    fn add_unsent(&self, changes: &LogChanges) {
+        self.named.fetch_add(changes.stored, Ordering::SeqCst);
+        self.put_back(changes);
+    }
+
+    /// Keeps changes for another attempt.
+    fn put_back(&self, changes: &LogChanges) {
+        let mut unsent = self.unsent.lock().unwrap_or_else(PoisonError::into_inner);
+        unsent.add(changes);
+    }
+
+    fn take_unsent(&self) -> LogChanges {
+        let mut unsent = self.unsent.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *unsent)
+    }
+}
+
 impl ListenerHandle {
     /// Notifies all subscribers of a commit.
-    pub fn committed(&self) {
-        self.changes.notify();
+    pub fn committed(&self, changes: &LogChanges) {
+        self.changes.notify_own(changes);
+        self.signals.add_unsent(changes);
         self.signals.is_committed.store(true, Ordering::SeqCst);
         self.signals.woken.notify_one();
         self.signals.grown.notify_one();
@@ -92,10 +134,10 @@ impl ListenerHandle {
 
     /// Adds a subscriber, which hears of every commit after this returns.
     pub fn watch(&self) -> Result<Watch, StoreError> {
-        let changes = self.changes.subscribe().ok_or(StoreError::Closed)?;
+        let watch = self.changes.watch().ok_or(StoreError::Closed)?;
         // Subscribers are notified again once the connection is up.
         self.signals.woken.notify_one();
-        Ok(Watch::new(changes, Arc::new(())))
+        Ok(watch)
     }
 
     /// Sends the last notification, releases the process's lock, and ends the task.
@@ -136,8 +178,10 @@ struct ListenerState {
     next_notify: Instant,
     /// Backend id of the connection that has the lock.
     backend: i32,
-    /// Drawn ids at the last two heartbeats.
-    begun: [Option<(i64, i64)>; 2],
+    /// This process has deleted the records of processes that are long gone, with its first heartbeat.
+    has_tidied: bool,
+    /// Drawn ids that no notification named, at the last two heartbeats.
+    unnamed: [Option<i64>; 2],
 }
 
 /// A listening connection.
@@ -145,6 +189,8 @@ struct ListenerConnection {
     link: Link,
     /// Resolves when it is lost.
     lost: oneshot::Receiver<()>,
+    /// The process was registered over it.
+    is_new: bool,
 }
 
 /// Reason why listening ended.
@@ -176,7 +222,8 @@ impl CommitListener {
             is_behind: false,
             next_notify: Instant::now(),
             backend: 0,
-            begun: [None; 2],
+            has_tidied: false,
+            unnamed: [None; 2],
         };
         let listener = Self {
             requests: ordered,
@@ -270,11 +317,20 @@ impl CommitListener {
     /// Serves one connection until it is lost or the store is closed.
     async fn serve(&mut self, connection: ListenerConnection) -> ListenEnd {
         let Self { requests, state } = self;
-        let ListenerConnection { link, mut lost } = connection;
+        let ListenerConnection {
+            link,
+            mut lost,
+            is_new,
+        } = connection;
         let signals = Arc::clone(&state.signals);
-        let mut beat = interval(HEARTBEAT);
+        state.unnamed = [None; 2];
+        if state.answer_waiting(&link).await.is_err() {
+            return ListenEnd::Lost;
+        }
+        // The registration is a heartbeat.
+        let first = Instant::now() + if is_new { HEARTBEAT } else { Duration::ZERO };
+        let mut beat = interval_at(first, HEARTBEAT);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        state.begun = [None; 2];
         loop {
             let done = tokio::select! {
                 _ = &mut lost => return ListenEnd::Lost,
@@ -322,12 +378,16 @@ impl ListenerState {
     async fn connect(&mut self) -> Result<ListenerConnection, ServerError> {
         let (alive, lost) = oneshot::channel();
         let own = self.owner.id().to_string();
-        let changes = self.changes.clone();
+        let (changes, signals) = (self.changes.clone(), Arc::clone(&self.signals));
         let on_notification = move |notification: &tokio_postgres::Notification| {
             // It is dropped with the connection, which reveals the loss.
             let _ = &alive;
-            if notification.payload() != own {
-                changes.notify();
+            let payload = notification.payload();
+            let (process, news) = payload.split_once(' ').unwrap_or((payload, ""));
+            if process != own {
+                let news = LogChanges::decode(news);
+                signals.named.fetch_add(news.stored, Ordering::SeqCst);
+                changes.notify_others(&news);
             }
         };
         let link = self
@@ -335,13 +395,22 @@ impl ListenerState {
             .connect_with_notifications(ConnectionRole::Listening, on_notification)
             .await?;
         let listen = format!("LISTEN {}", channel(self.target.url().schema()));
-        with_timeout(link.client.batch_execute(&listen)).await?;
-        if self.is_owner {
+        let listening = with_timeout(link.client.batch_execute(&listen));
+        let is_new = !self.is_owner && !self.waiting.is_empty();
+        if is_new {
+            // In the same round trip, because a commit waits for it.
+            let (listening, registered) = tokio::join!(listening, self.register(&link));
+            listening?;
+            registered?;
+        } else {
+            listening.await?;
+        }
+        if self.is_owner && !is_new {
             self.take_lock(&link).await?;
         }
         // Subscribers check for earlier commits.
         self.changes.notify();
-        Ok(ListenerConnection { link, lost })
+        Ok(ListenerConnection { link, lost, is_new })
     }
 
     /// Takes the process's lock from its former connection, or waits for a liveness test.
@@ -370,84 +439,113 @@ impl ListenerState {
         if let Some(key) = self.owner.key().filter(|_| self.is_owner) {
             return Ok(key);
         }
-        let lock = self.owner.lock;
-        let try_lock = "SELECT pg_backend_pid(), pg_try_advisory_lock($1)";
-        let tried = with_timeout(link.client.query_one(try_lock, &[&lock])).await?;
-        if !tried.try_get::<_, bool>(1)? {
+        let record = &self.owner.record;
+        let values: [Value<'_>; 5] = [
+            &record.id.to_string(),
+            &i64::from(record.pid),
+            &record.started.0,
+            &record.host,
+            &self.owner.lock,
+        ];
+        let entered = with_timeout(link.fetch(REGISTER, &values)).await?;
+        let entered = entered.first().ok_or(ServerError::Silence)?;
+        let Some(key) = entered.try_get::<_, Option<i64>>(1)? else {
             return Err(ServerError::Unfit {
                 reason: "another program uses the id of this process".to_owned(),
                 advice: "restart ikigai",
             });
-        }
-        self.backend = tried.try_get(0)?;
-        with_timeout(link.client.batch_execute(FORGET)).await?;
-        let key = self.write_heartbeat(link).await?;
-        self.is_owner = true;
-        Ok(key)
-    }
-
-    /// Writes the heartbeat by the server's clock; returns the process's key.
-    async fn write_heartbeat(&self, link: &Link) -> Result<i64, ServerError> {
-        let record = &self.owner.record;
-        let uuid = record.id.to_string();
-        let beaten = with_timeout(link.client.query_opt(BEAT, &[&uuid])).await?;
-        let key = if let Some(row) = beaten {
-            row.try_get(0)?
-        } else {
-            let (pid, started) = (i64::from(record.pid), record.started.0);
-            let lock = self.owner.lock;
-            let values: [&(dyn ToSql + Sync); 5] = [&uuid, &pid, &started, &record.host, &lock];
-            one(link, ENTER, &values).await?
         };
+        self.backend = entered.try_get(0)?;
         self.owner.set_key(key);
+        self.is_owner = true;
+        // Programs that end before their first heartbeat share the work of deleting old records.
+        if key % TIDIED_BY == 0 {
+            self.has_tidied = true;
+            with_timeout(link.client.batch_execute(FORGET)).await?;
+        }
         Ok(key)
     }
 
-    /// Writes the heartbeat, and notifies subscribers of commits whose process died before its
-    /// notification.
+    /// Writes the heartbeat by the server's clock, and notifies subscribers of commits whose process
+    /// died before its notification.
     ///
     /// An id that was drawn may be committed until the next heartbeat.
     async fn beat(&mut self, link: &Link) -> Result<(), ServerError> {
-        if self.is_owner {
-            self.write_heartbeat(link).await?;
-        }
-        let begun = match with_timeout(link.client.query_one(BEGUN, &[])).await {
-            Ok(row) => Some((row.try_get(0)?, row.try_get(1)?)),
+        let uuid = self.owner.id().to_string();
+        let beaten = match with_timeout(link.fetch(BEAT, &[&uuid])).await {
             // Without the privilege to read sequences, notify every time.
-            Err(ServerError::Sql(error)) if !link.is_broken_by(&error) => None,
-            Err(cause) => return Err(cause),
+            Err(ServerError::Sql(error)) if !link.is_broken_by(&error) => {
+                with_timeout(link.fetch(BEAT_ONLY, &[&uuid])).await?
+            }
+            beaten => beaten?,
         };
-        if begun.is_none() || self.begun != [begun; 2] {
+        let (key, unnamed) = match beaten.first() {
+            Some(row) => {
+                let drawn: Option<i64> = row.try_get(1)?;
+                let named = self.signals.named.load(Ordering::SeqCst).cast_signed();
+                let unnamed = drawn.map(|drawn| drawn.wrapping_sub(named));
+                (row.try_get::<_, Option<i64>>(0)?, unnamed)
+            }
+            None => (None, None),
+        };
+        if self.is_owner && key.is_none() {
+            // Its record was deleted as that of a process that is long gone.
+            self.is_owner = false;
+            self.register(link).await?;
+        }
+        if unnamed.is_none() || self.unnamed != [unnamed; 2] {
             self.changes.notify();
         }
-        self.begun = [begun, self.begun[0]];
+        self.unnamed = [unnamed, self.unnamed[0]];
+        if !std::mem::replace(&mut self.has_tidied, true) {
+            with_timeout(link.client.batch_execute(FORGET)).await?;
+        }
         Ok(())
     }
 
     /// Sends the notification of commits.
     async fn notify(&mut self, link: &Link) -> Result<(), ServerError> {
         let channel = channel(self.target.url().schema());
-        let own = self.owner.id().to_string();
-        let notify = with_timeout(link.prepared("SELECT pg_notify($1, $2)")).await?;
-        with_timeout(link.client.execute(&notify, &[&channel, &own])).await?;
+        let changes = self.signals.take_unsent();
+        let payload = format!("{} {}", self.owner.id(), changes.encode());
+        let values: [Value<'_>; 2] = [&channel, &payload];
+        let sent = link.fetch(NOTIFY, &values);
+        if let Err(cause) = with_timeout(sent).await {
+            self.signals.put_back(&changes);
+            return Err(cause);
+        }
         self.is_behind = false;
         self.next_notify = Instant::now() + NOTIFY_PAUSE;
         Ok(())
     }
 
     /// Ends the registration, so that other processes can take over the agents immediately.
+    ///
+    /// One round trip, because the program waits for it when it ends.
     async fn unregister(&mut self, link: &Link) -> Result<(), ServerError> {
         self.is_behind |= self.signals.is_committed.swap(false, Ordering::SeqCst);
+        let channel = channel(self.target.url().schema());
+        let uuid = self.owner.id().to_string();
+        let payload = format!("{uuid} {}", self.signals.take_unsent().encode());
+        let (channel, uuid, payload): (Value<'_>, Value<'_>, Value<'_>) =
+            (&channel, &uuid, &payload);
+        let mut statements: Vec<(&'static str, Vec<Value<'_>>)> = Vec::new();
         if self.is_behind {
-            self.notify(link).await?;
+            statements.push((NOTIFY, vec![channel, payload]));
         }
         if self.is_owner {
-            let uuid = self.owner.id().to_string();
             let ended = "UPDATE processes SET heartbeat = 0 WHERE uuid = $1";
-            with_timeout(link.client.execute(ended, &[&uuid])).await?;
-            let let_go = "SELECT pg_advisory_unlock_all()";
-            with_timeout(link.client.execute(let_go, &[])).await?;
+            statements.push((ended, vec![uuid]));
+            statements.push(("SELECT pg_advisory_unlock_all()", Vec::new()));
         }
+        let sent = statements
+            .iter()
+            .map(|(sql, values)| link.fetch(sql, values));
+        let answers = timeout(PATIENCE, send_all(sent)).await;
+        for answer in answers.map_err(|_| ServerError::Silence)? {
+            answer?;
+        }
+        self.is_behind = false;
         Ok(())
     }
 
@@ -469,13 +567,4 @@ async fn with_timeout<T>(
 ) -> Result<T, ServerError> {
     let answer = timeout(PATIENCE, query).await;
     Ok(answer.map_err(|_| ServerError::Silence)??)
-}
-
-/// Reads the only value of a statement.
-async fn one<T>(link: &Link, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<T, ServerError>
-where
-    T: for<'a> tokio_postgres::types::FromSql<'a>,
-{
-    let row = with_timeout(link.client.query_one(sql, values)).await?;
-    Ok(row.try_get(0)?)
 }

@@ -21,6 +21,8 @@ pub const MIGRATIONS: Migrations = &[
     include_str!("schema/010.sql"),
 ];
 
+const VERSION: &str = "SELECT version::bigint FROM schema_version";
+
 #[derive(Debug, PartialEq, Eq)]
 enum SchemaState {
     /// The schema is missing or empty.
@@ -36,7 +38,12 @@ impl PostgresTarget {
     /// this version is only read.
     pub async fn prepare(&self, role: ConnectionRole) -> Result<Link, StoreError> {
         let link = self.linked(role).await?;
-        if self.look(&link).await? != SchemaState::Version(self.version()) {
+        // In most cases the schema exists, and one round trip suffices.
+        let state = match link.fetch(VERSION, &[]).await {
+            Ok(found) => self.state_of(&found)?,
+            Err(_) => self.look(&link).await?,
+        };
+        if state != SchemaState::Version(self.version()) {
             let writing = self.linked(ConnectionRole::Slow).await?;
             self.migrate(&writing).await?;
         }
@@ -51,31 +58,30 @@ impl PostgresTarget {
     /// Reads whether the schema is ours, and its version; a newer one is refused.
     async fn look(&self, link: &Link) -> Result<SchemaState, StoreError> {
         let fail = |error| sql_error(&self.url, error);
-        let (has_version, has_others): (bool, bool) = link
-            .client
-            .query_one(
-                "SELECT coalesce(bool_or(c.relname = 'schema_version'), false),
-                        coalesce(bool_or(c.relname <> 'schema_version'), false)
-                 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-                 WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v')",
-                &[&self.url.schema],
-            )
-            .await
-            .map(|row| (row.get(0), row.get(1)))
-            .map_err(fail)?;
-        if !has_version {
-            return if has_others {
-                Err(self.not_ours())
-            } else {
-                Ok(SchemaState::Empty)
-            };
-        }
+        let tables = "SELECT coalesce(bool_or(c.relname = 'schema_version'), false),
+                    coalesce(bool_or(c.relname <> 'schema_version'), false)
+             FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+             WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v')";
         let found = link
-            .client
-            .query("SELECT version::bigint FROM schema_version", &[])
+            .fetch(tables, &[&self.url.schema])
             .await
             .map_err(fail)?;
-        let version = match found.as_slice() {
+        let is_set = |column| {
+            let row = found.first();
+            row.and_then(|row| row.try_get::<_, bool>(column).ok()) == Some(true)
+        };
+        if is_set(0) {
+            let version = link.fetch(VERSION, &[]).await.map_err(fail)?;
+            self.state_of(&version)
+        } else if is_set(1) {
+            Err(self.not_ours())
+        } else {
+            Ok(SchemaState::Empty)
+        }
+    }
+
+    fn state_of(&self, found: &[tokio_postgres::Row]) -> Result<SchemaState, StoreError> {
+        let version = match found {
             [row] => row.try_get::<_, i64>(0).ok(),
             _ => None,
         };

@@ -12,6 +12,7 @@ mod index;
 mod jobs;
 mod listener;
 mod migrations;
+mod outlines;
 mod owner;
 mod pipeline;
 mod queries;

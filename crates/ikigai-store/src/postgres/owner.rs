@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::connect::{ConnectionRole, Link, PostgresTarget};
 use super::errors::ServerError;
 use super::migrations::lock_number;
+use super::pipeline::{Value, send_all};
 use crate::records::ProcessRecord;
 
 /// Interval of heartbeats.
@@ -20,16 +21,33 @@ pub(super) const HEARTBEAT: Duration = Duration::from_secs(5);
 /// After a restart of the server all locks are free, so every process has 15 s to reconnect. A
 /// process that closed its store is dead immediately. The test takes the lock in shared mode, which
 /// distinguishes it from the owner's.
-const IS_ALIVE: &str = "SELECT CASE
-         WHEN p.heartbeat = 0 OR greatest(p.heartbeat, t.started) < t.now - 15000000 THEN false
-         WHEN p.heartbeat < t.started THEN true
-         ELSE NOT pg_try_advisory_xact_lock_shared(p.lock)
-     END
-     FROM processes p, (
-         SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now,
-                (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint AS started
-     ) t
-     WHERE p.uuid = $1";
+///
+/// The macro takes further columns and a condition on processes `p`.
+macro_rules! is_alive_sql {
+    ($columns:literal, $condition:literal) => {
+        concat!(
+            "SELECT ",
+            $columns,
+            "CASE
+                 WHEN p.heartbeat = 0 OR greatest(p.heartbeat, t.started) < t.now - 15000000 THEN false
+                 WHEN p.heartbeat < t.started THEN true
+                 ELSE NOT pg_try_advisory_xact_lock_shared(p.lock)
+             END AS lives
+             FROM processes p, (
+                 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now,
+                        (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint AS started
+             ) t
+             WHERE ",
+            $condition
+        )
+    };
+}
+pub(super) use is_alive_sql;
+
+const IS_ALIVE: &str = is_alive_sql!("", "p.uuid = $1");
+
+/// Takes a lock of this process, if no other connection has it.
+const TRY_LOCK: &str = "SELECT pg_backend_pid(), pg_try_advisory_lock($1)";
 
 /// Ends a former connection of this process whose loss the server has not noticed.
 ///
@@ -116,28 +134,26 @@ impl PostgresOwner {
 /// Call it in the transaction that takes over its agents; a process that returns meanwhile waits
 /// for the end of it.
 pub async fn is_alive(link: &Link, process: ProcessId) -> Result<bool, tokio_postgres::Error> {
-    let statement = link.prepared(IS_ALIVE).await?;
-    let uuid = process.to_string();
-    let found = link.client.query_opt(&statement, &[&uuid]).await?;
-    found.map_or(Ok(false), |row| row.try_get(0))
+    let found = link.fetch(IS_ALIVE, &[&process.to_string()]).await?;
+    found.first().map_or(Ok(false), |row| row.try_get(0))
 }
 
 /// Takes a lock of this process, from its former connection if that has it; returns the backend id.
 ///
 /// The server limits the wait.
 pub(super) async fn take_lock(link: &Link, lock: i64, former: i32) -> Result<i32, ServerError> {
-    let tried = link
-        .client
-        .query_one(
-            "SELECT pg_backend_pid(), pg_try_advisory_lock($1)",
-            &[&lock],
-        )
-        .await?;
+    let tried = link.fetch(TRY_LOCK, &[&lock]).await?;
+    let tried = tried.first().ok_or(ServerError::Silence)?;
     if !tried.try_get::<_, bool>(1)? {
-        link.client.execute(END_FORMER, &[&former, &lock]).await?;
-        link.client
-            .execute("SELECT pg_advisory_lock($1)", &[&lock])
-            .await?;
+        // The second waits until the first has had its effect.
+        let statements: [(&'static str, &[Value<'_>]); 2] = [
+            (END_FORMER, &[&former, &lock]),
+            ("SELECT pg_advisory_lock($1)", &[&lock]),
+        ];
+        let sent = statements.map(|(sql, values)| link.fetch(sql, values));
+        for answer in send_all(sent.into_iter()).await {
+            answer?;
+        }
     }
     Ok(tried.try_get(0)?)
 }

@@ -240,7 +240,7 @@ pub(super) async fn restore_point(
     Ok(opening.map(|opening| RestorePoint { control, ..opening }))
 }
 
-fn agent_record(row: &SqlRow) -> Result<AgentRecord> {
+pub(super) fn agent_record(row: &SqlRow) -> Result<AgentRecord> {
     Ok(AgentRecord {
         id: parse_column(row, 0)?,
         name: get(row, 1)?,

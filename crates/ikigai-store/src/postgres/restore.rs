@@ -12,6 +12,7 @@ use super::errors::{is_reference_violation, is_unique_violation, sql_error};
 use super::pipeline::{OwnedParam, send_all};
 use super::statements::clean;
 use super::values::{QueryFailure, get};
+use crate::changes::LogChanges;
 use crate::error::StoreError;
 use crate::log::BoxFuture;
 use crate::portable::dump_reader::{ColumnValue, DumpEntry, DumpReader, EntryKind};
@@ -49,7 +50,7 @@ impl PostgresStore {
         // A mistake in the file is the reason for the failure.
         read?;
         taken.map_err(|_| RestoreError::Store(StoreError::Closed))??;
-        self.notifier.committed();
+        self.notifier.committed(&LogChanges::unknown());
         Ok(lines.restored())
     }
 }

@@ -5,7 +5,9 @@ use std::io::BufRead;
 use std::sync::{Arc, Mutex, PoisonError, mpsc as blocking};
 use std::thread::{self, JoinHandle};
 
-use ikigai_core::{AgentId, ControlQuery, PageQuery, ProcessId, Row, RowRef, SessionId, Span};
+use ikigai_core::{
+    AgentId, ControlQuery, Micros, PageQuery, ProcessId, Row, RowRef, SessionId, Span,
+};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
@@ -19,11 +21,12 @@ use super::report;
 use super::search::Searcher;
 use super::values::{QueryFailure, Result as Read};
 use super::writer::{BATCHES, PostgresWriter};
-use super::{ancestry, dump, jobs, queries, read_marks};
+use super::{ancestry, dump, jobs, outlines, queries, read_marks};
 use crate::batch::{Batch, CommitJob, Committed};
 use crate::error::{CommitError, StoreError};
 use crate::faults::Faults;
 use crate::log::{Admin, BoxFuture, Log, ReadFuture, ReadLog};
+use crate::outline::AgentOutline;
 use crate::portable::{RestoreError, RestoreMode, Restored};
 use crate::records::{
     AgentRecord, Ancestry, BlobHash, DraftRecord, Head, JobRecord, MailRecord, ProcessRecord,
@@ -281,6 +284,14 @@ impl ReadLog for PostgresStore {
 
     fn agents(&self, session: Option<SessionId>) -> ReadFuture<'_, Vec<AgentRecord>> {
         self.ask(move |link| async move { queries::agents(&link, session).await })
+    }
+
+    fn outlines(&self) -> ReadFuture<'_, Vec<AgentOutline>> {
+        self.ask(move |link| async move { outlines::outlines(&link).await })
+    }
+
+    fn merge_rows(&self, parents: Vec<(AgentId, Micros)>) -> ReadFuture<'_, Vec<Row>> {
+        self.ask(move |link| async move { outlines::merge_rows(&link, &parents).await })
     }
 
     fn living_roots(&self, session: SessionId) -> ReadFuture<'_, Vec<AgentRecord>> {

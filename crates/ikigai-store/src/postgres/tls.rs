@@ -23,7 +23,7 @@ use tokio_postgres::Socket;
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
 
-use crate::server_url::{Host, TlsMode, Url};
+use crate::server_url::{Host, ServerAddress, TlsMode, Url};
 
 /// Limit of a certificate file in bytes.
 const ROOTS_BYTES: u64 = 4 * 1024 * 1024;
@@ -57,7 +57,8 @@ impl fmt::Debug for Tls {
 impl Tls {
     /// Reads certificates and settings of a URL; `None` for a plain connection.
     pub(super) fn new(url: &Url) -> Result<Option<Self>, TlsError> {
-        if url.tls == TlsMode::Disable || matches!(url.host, Host::Socket(_)) {
+        let is_socket = |address: &ServerAddress| matches!(address.host, Host::Socket(_));
+        if url.tls == TlsMode::Disable || url.addresses().iter().all(is_socket) {
             return Ok(None);
         }
         let provider = Arc::new(ring::default_provider());

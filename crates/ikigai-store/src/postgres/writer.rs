@@ -17,6 +17,7 @@ use super::owner::PostgresOwner;
 use super::readback::read_outcome;
 use super::values::QueryFailure;
 use crate::batch::{CommitJob, CommitOutcome, Committed};
+use crate::changes::LogChanges;
 use crate::error::{CommitError, StoreError};
 use crate::faults::{Faults, InjectedFault};
 use crate::transaction::{FactKeys, check};
@@ -154,7 +155,7 @@ impl PostgresWriter {
     async fn write(&mut self, jobs: Vec<CommitJob>) -> WriteOutcome {
         let link = match self.link.take() {
             Some(link) if !link.client.is_closed() => Ok(link),
-            _ => self.owner.connect_writing(&self.target).await,
+            _ => self.connect(&jobs).await,
         };
         match link {
             Ok(link) if jobs.iter().all(|job| Append::of(&job.batch).is_some()) => {
@@ -168,6 +169,19 @@ impl PostgresWriter {
                 is_retryable: false,
             },
         }
+    }
+
+    /// Connects; meanwhile the listener connects too, if these jobs need the process to be registered.
+    async fn connect(&self, jobs: &[CommitJob]) -> Result<Link, ServerError> {
+        let keys = FactKeys::of(jobs.iter().map(|job| &job.batch));
+        let registered = async {
+            if keys.registers && self.owner.key().is_none() {
+                // A failure is reported by the transaction, which registers again.
+                let _ = self.owner.register().await;
+            }
+        };
+        let connected = self.owner.connect_writing(&self.target);
+        tokio::join!(connected, registered).0
     }
 
     /// Stores batches that have only rows, each by one statement.
@@ -220,17 +234,19 @@ impl PostgresWriter {
     /// Replies to the stored jobs, and returns the others.
     fn stored_appends(&self, stored: &[bool], jobs: Vec<CommitJob>) -> Vec<CommitJob> {
         let mut left = Vec::new();
+        let mut changes = LogChanges::default();
         for (job, is_stored) in jobs.into_iter().zip(stored) {
             match Append::of(&job.batch).filter(|_| *is_stored) {
                 Some(append) => {
                     let done = append.committed();
+                    changes.add(&LogChanges::of_commit(&job.batch, &done));
                     job.finish(Ok(done));
                 }
                 None => left.push(job),
             }
         }
         if left.len() < stored.len() {
-            self.notifier.committed();
+            self.notifier.committed(&changes);
         }
         left
     }
@@ -285,8 +301,8 @@ impl PostgresWriter {
         match self.receive(&link, group.commit()).await {
             CommitReply::Received(SendOutcome::Stored) => {
                 self.link = Some(link);
-                answer(jobs, results);
-                self.notifier.committed();
+                let changes = answer(jobs, results);
+                self.notifier.committed(&changes);
                 WriteOutcome::Done
             }
             CommitReply::Received(SendOutcome::Refused { batch, refusal }) => {
@@ -359,8 +375,8 @@ impl PostgresWriter {
         let looked = self.lookup(async |link| read_outcome(link, &process, witness).await);
         match looked.await {
             Ok(CommitOutcome::Stored) => {
-                answer(jobs, results);
-                self.notifier.committed();
+                let changes = answer(jobs, results);
+                self.notifier.committed(&changes);
                 WriteOutcome::Done
             }
             Ok(CommitOutcome::Absent) => WriteOutcome::Failed {
@@ -452,10 +468,16 @@ async fn decide_all<'a>(
     Ok((group, results))
 }
 
-fn answer(jobs: Vec<CommitJob>, results: Vec<Result<Committed, CommitError>>) {
+/// Replies to all callers; returns what the commits changed.
+fn answer(jobs: Vec<CommitJob>, results: Vec<Result<Committed, CommitError>>) -> LogChanges {
+    let mut changes = LogChanges::default();
     for (job, result) in jobs.into_iter().zip(results) {
+        if let Ok(done) = &result {
+            changes.add(&LogChanges::of_commit(&job.batch, done));
+        }
         job.finish(result);
     }
+    changes
 }
 
 fn unknown(jobs: Vec<CommitJob>, trouble: &WriteFailure) {

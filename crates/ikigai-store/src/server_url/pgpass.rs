@@ -5,12 +5,28 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::{BadUrl, Host, SOCKET_DIRECTORIES, Url};
+use super::{BadUrl, Host, SOCKET_DIRECTORIES, ServerAddress, Url};
 
 /// Limit of the file in bytes.
 const PASSFILE_BYTES: u64 = 1024 * 1024;
 
-/// Finds the password for a URL; `None` if the file is missing or has none.
+/// Finds the password for all servers of a URL; `None` if one of them has none or another one.
+pub(crate) fn password_of_all(path: &Path, url: &Url) -> Result<Option<String>, BadUrl> {
+    let found = password(path, url)?;
+    for ServerAddress { host, port } in url.others.clone() {
+        let one = Url {
+            host,
+            port,
+            ..url.clone()
+        };
+        if password(path, &one)? != found {
+            return Ok(None);
+        }
+    }
+    Ok(found)
+}
+
+/// Finds the password for the first server of a URL; `None` if the file is missing or has none.
 pub(crate) fn password(path: &Path, url: &Url) -> Result<Option<String>, BadUrl> {
     let fail = |error: io::Error| BadUrl::Passwords {
         path: path.to_owned(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use secrecy::ExposeSecret;
 
-use super::{BadUrl, Host, TlsMode, Url};
+use super::{BadUrl, Host, TlsMode, Url, WantedServer};
 
 fn read(text: &str) -> Result<Url, BadUrl> {
     Url::read(text, |_| None)
@@ -67,6 +67,56 @@ fn sockets_and_numbers_are_hosts_too() {
 }
 
 #[test]
+fn several_servers_are_tried_in_their_order() {
+    let places = |text: &str| {
+        let url = read(text).unwrap();
+        let addresses = url.addresses().into_iter();
+        let places: Vec<_> = addresses
+            .map(|address| match address.host {
+                Host::Name(host) => format!("{host} {}", address.port),
+                Host::Socket(path) => format!("{} {}", path.display(), address.port),
+            })
+            .collect();
+        (places.join(", "), url.to_string())
+    };
+
+    for (text, expected, shown) in [
+        ("postgres://a@h:1,i:2/d", "h 1, i 2", "a@h:1,i:2/d"),
+        ("postgres://a@h,i:2/d", "h 5432, i 2", "a@h:5432,i:2/d"),
+        (
+            "postgres://a@h,[::1]:2/d",
+            "h 5432, ::1 2",
+            "a@h:5432,[::1]:2/d",
+        ),
+        ("postgres://a@h,i/d?port=7", "h 7, i 7", "a@h:7,i:7/d"),
+        (
+            "postgres://a@/d?host=/run/a,/run/b&port=1,2",
+            "/run/a 1, /run/b 2",
+            "a@/run/a:1,/run/b:2/d",
+        ),
+    ] {
+        assert_eq!(
+            places(text),
+            (expected.to_owned(), shown.to_owned()),
+            "{text}"
+        );
+    }
+    let wanted = |word: &str| read(&format!("postgres://a@h,i/d?target_session_attrs={word}"));
+    assert_eq!(wanted("read-write").unwrap().wanted, WantedServer::Primary);
+    assert_eq!(wanted("standby").unwrap().wanted, WantedServer::Standby);
+    assert_eq!(
+        read("postgres://a@h,i/d").unwrap().wanted,
+        WantedServer::Any
+    );
+    assert!(!read("postgres://a@localhost,db/d").unwrap().is_local());
+    assert!(
+        read("postgres://a@localhost,127.0.0.1/d")
+            .unwrap()
+            .is_local()
+    );
+}
+
+#[test]
 fn bad_addresses_are_refused_with_a_reason() {
     let long = format!("postgres://a@h/{}", "d".repeat(5000));
     let bad = [
@@ -75,7 +125,11 @@ fn bad_addresses_are_refused_with_a_reason() {
         ("postgres://a:%zz@h/d", BadUrl::Percent("password")),
         ("postgres://a:%00@h/d", BadUrl::Percent("password")),
         ("postgres://a:%ff@h/d", BadUrl::Percent("password")),
-        ("postgres://a@h,i/d", BadUrl::SeveralHosts),
+        ("postgres://a@h,i:0/d", BadUrl::Port),
+        (
+            "postgres://a@h,i,j/d?port=1,2",
+            BadUrl::Ports { hosts: 3, ports: 2 },
+        ),
         ("postgres://a@h:0/d", BadUrl::Port),
         ("postgres://a@h:65536/d", BadUrl::Port),
         ("postgres://h/d", BadUrl::NoUser),
@@ -101,7 +155,12 @@ fn bad_addresses_are_refused_with_a_reason() {
             "{value}"
         );
     }
-    for value in ["sslmode=on", "connect_timeout=0", "connect_timeout=x"] {
+    for value in [
+        "sslmode=on",
+        "connect_timeout=0",
+        "connect_timeout=x",
+        "target_session_attrs=rw",
+    ] {
         let refused = read(&format!("postgres://a@h/d?{value}")).unwrap_err();
         assert!(matches!(refused, BadUrl::Value { .. }), "{value}");
     }

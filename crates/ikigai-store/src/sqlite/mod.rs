@@ -15,6 +15,7 @@ mod identity;
 mod jobs;
 mod locks;
 mod migrations;
+mod outlines;
 mod paths;
 mod queries;
 mod queue;
@@ -35,13 +36,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use ikigai_core::{AgentId, ControlQuery, PageQuery, ProcessId, Row, RowRef, SessionId, Span};
+use ikigai_core::{
+    AgentId, ControlQuery, Micros, PageQuery, ProcessId, Row, RowRef, SessionId, Span,
+};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::batch::{Batch, CommitJob, Committed};
 use crate::error::{CommitError, StoreError};
-use crate::log::{Admin, BoxFuture, Log, ReadFuture, ReadLog};
+use crate::log::{Admin, BoxFuture, Log, ReadFuture, ReadLog, find_held};
+use crate::outline::AgentOutline;
 use crate::portable::{RestoreError, RestoreMode, Restored};
 use crate::records::{
     AgentRecord, Ancestry, BlobHash, DraftRecord, Head, JobRecord, MailRecord, ProcessRecord,
@@ -267,6 +271,18 @@ impl ReadLog for SqliteStore {
 
     fn agents(&self, session: Option<SessionId>) -> ReadFuture<'_, Vec<AgentRecord>> {
         self.ask(move |connection| queries::agents(connection, session))
+    }
+
+    fn outlines(&self) -> ReadFuture<'_, Vec<AgentOutline>> {
+        Box::pin(async move {
+            let mut outlines = self.ask(outlines::outlines).await?;
+            find_held(self, &mut outlines).await?;
+            Ok(outlines)
+        })
+    }
+
+    fn merge_rows(&self, parents: Vec<(AgentId, Micros)>) -> ReadFuture<'_, Vec<Row>> {
+        self.ask(move |connection| outlines::merge_rows(connection, &parents))
     }
 
     fn living_roots(&self, session: SessionId) -> ReadFuture<'_, Vec<AgentRecord>> {

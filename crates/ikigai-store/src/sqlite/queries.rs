@@ -220,7 +220,7 @@ pub(super) fn restore_point(
     }))
 }
 
-fn agent_record(row: &SqlRow<'_>) -> Result<AgentRecord> {
+pub(super) fn agent_record(row: &SqlRow<'_>) -> Result<AgentRecord> {
     Ok(AgentRecord {
         id: parse_column(row, 0)?,
         name: text(row, 1)?.unwrap_or_default(),

@@ -35,6 +35,7 @@ mod budgets;
 mod jobs;
 mod leases;
 mod mail;
+mod outlines;
 mod read_marks;
 mod rows;
 mod samples;
@@ -130,6 +131,11 @@ macro_rules! store_checks {
                 agents_are_made_once_and_in_a_session
                 an_agent_is_made_with_its_first_rows
                 relatives_names_and_the_dead_are_found
+            ;
+            outlines:
+                outlines_name_the_row_that_decides
+                outlines_show_the_living_and_the_dead
+                merges_are_found_with_the_rows_that_bend_the_path
             ;
             leases:
                 stale_lease_write_is_refused

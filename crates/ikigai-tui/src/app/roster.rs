@@ -149,6 +149,7 @@ impl Roster {
             agent,
             depth,
             works: false,
+            may_ask: false,
             last_turn: TurnEnd::Other,
             merged: false,
         };

@@ -12,7 +12,7 @@ use ikigai_engine::commands::Candidate;
 use ikigai_engine::search::{SearchCursor, SearchOptions};
 use ikigai_engine::{
     Branch, CommitError, Engine, EngineError, InboxEntry, MergePreview, Pulse, Submission,
-    dismiss_entries, mark_read, read_inbox, read_marks,
+    dismiss_entries, mark_read, read_inbox, read_marks, read_tree_and_inbox,
 };
 
 use super::choices;
@@ -151,6 +151,29 @@ impl Loader {
         });
     }
 
+    /// Reads the tree and the inbox, as far as they are due.
+    pub(super) fn read_due(&self, shown: AgentId, [tree, inbox]: [bool; 2]) {
+        match (tree, inbox) {
+            (true, true) => self.read_tree_and_inbox(shown),
+            (true, false) => self.read_tree(shown),
+            (false, true) => self.read_inbox(),
+            (false, false) => {}
+        }
+    }
+
+    /// Reads the tree and everything that waits for the user, from one list of agents.
+    fn read_tree_and_inbox(&self, shown: AgentId) {
+        let engine = self.engine.clone();
+        let mailbox = self.mailbox.clone();
+        self.send(async move {
+            let spent = engine.own_cost(shown).await.unwrap_or_default();
+            or_trouble(read_tree_and_inbox(&engine).await, |(tree, inbox)| {
+                mailbox.found(LoadResult::Inbox(inbox));
+                LoadResult::Tree(tree, shown, spent)
+            })
+        });
+    }
+
     /// Reads everything that waits for the user.
     pub(super) fn read_inbox(&self) {
         let engine = self.engine.clone();
@@ -191,6 +214,18 @@ impl Loader {
             mailbox.found(LoadResult::Seen);
             while watch.changed().await {
                 tokio::time::sleep(GROWN_PAUSE).await;
+                let changes = watch.take();
+                if !changes.is_partial() {
+                    if !changes.others.agents.is_empty() {
+                        mailbox.found(LoadResult::Grown);
+                    } else if !changes.own.agents.is_empty()
+                        || changes.own.are_marks_changed
+                        || changes.others.are_marks_changed
+                    {
+                        mailbox.found(LoadResult::Seen);
+                    }
+                    continue;
+                }
                 let pulse = engine.reader().pulse().await.ok();
                 let rows = |pulse: Option<&Pulse>| pulse.map(|pulse| pulse.rows);
                 let read = read_marks(&engine).await.ok();

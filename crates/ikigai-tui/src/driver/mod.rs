@@ -481,14 +481,9 @@ impl Driver {
 
     /// Starts the reads that are due.
     fn read_due(&mut self, is_due: impl Fn(&ReadTimer) -> bool) {
-        if is_due(&self.tree) {
-            self.tree.begin();
-            self.loader.read_tree(self.app.current());
-        }
-        if is_due(&self.inbox) {
-            self.inbox.begin();
-            self.loader.read_inbox();
-        }
+        let timers = [&mut self.tree, &mut self.inbox];
+        let due = timers.map(|timer| is_due(timer) && timer.begin());
+        self.loader.read_due(self.app.current(), due);
     }
 
     /// Loads messages of earlier runs: the newest ones to agents of this session.

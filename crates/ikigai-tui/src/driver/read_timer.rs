@@ -26,10 +26,11 @@ impl ReadTimer {
         }
     }
 
-    /// Notes that a read begins.
-    pub(super) fn begin(&mut self) {
+    /// Notes that a read begins, and returns true.
+    pub(super) fn begin(&mut self) -> bool {
         self.due = None;
         self.begun = Some(Instant::now());
+        true
     }
 
     /// Returns the time of the next read, if one is due.

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ikigai_core::Seq;
 use ikigai_store::postgres::{
     CommitListener, ConnectionRole, Link, ListenerHandle, MIGRATIONS, PostgresOwner,
     PostgresTarget, Url, is_alive,
 };
-use ikigai_store::{ProcessRecord, Watch};
+use ikigai_store::{LogChanges, ProcessRecord, Watch, WatchedChanges};
 use ikigai_testkit::postgres::{Database, PgServer};
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
-use crate::support::process;
+use crate::support::{agent, process};
 
 /// Time limit of each step of a test.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -108,9 +109,42 @@ fn a_commit_of_another_process_is_heard_of() {
 
         // The first notifications may be those of its start.
         for _ in 0..5 {
-            other.notifier.committed();
+            other.notifier.committed(&LogChanges::default());
             assert!(soon(watch.changed()).await);
         }
+    });
+}
+
+#[test]
+fn a_notification_names_the_agents_that_changed() {
+    let database = Database::fresh();
+    run(async {
+        let one = Listening::start(&database, 1).await;
+        let other = Listening::start(&database, 2).await;
+        let mut watch = one.quiet_watch(&database).await;
+        let mut own = other.notifier.watch().unwrap();
+        let changes = LogChanges {
+            agents: [(agent(1), Seq(3))].into(),
+            drafts: [agent(2)].into(),
+            stored: 3,
+            ..LogChanges::default()
+        };
+        let mut heard = WatchedChanges::default();
+
+        other.notifier.committed(&changes);
+
+        soon(async {
+            while heard.others.agents.is_empty() && watch.changed().await {
+                let news = watch.take();
+                heard.others.add(&news.others);
+                assert_eq!(news.own, LogChanges::default());
+            }
+        })
+        .await;
+        assert_eq!(heard.others.agents, changes.agents);
+        assert_eq!(heard.others.drafts, changes.drafts);
+        assert!(heard.may_concern(agent(1)) && heard.may_concern(agent(2)));
+        assert_eq!(own.take().own, changes);
     });
 }
 
@@ -128,10 +162,11 @@ fn what_was_committed_is_told_before_the_end() {
                 });
         let ear = ear.await.unwrap();
         ear.client.batch_execute("LISTEN ikigai_log").await.unwrap();
-        other.notifier.committed();
+        other.notifier.committed(&LogChanges::default());
         other.notifier.close().await;
 
-        assert_eq!(soon(hears.recv()).await, Some(other.record.id.to_string()));
+        let sent = format!("{} n0", other.record.id);
+        assert_eq!(soon(hears.recv()).await, Some(sent));
     });
 }
 

@@ -358,3 +358,22 @@ fn who_may_only_read_is_refused_and_does_not_wait() {
     drop(reader);
     database.sql(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
 }
+
+#[test]
+fn the_next_server_replaces_one_that_is_missing_or_of_another_kind() {
+    let database = Database::fresh();
+    let missing = tempfile::tempdir().unwrap();
+    let there = database.directory().display().to_string();
+    let both = format!("{},{there}", missing.path().display());
+    let open = |hosts: &str, wanted: &str| {
+        let name = database.name();
+        let url = format!("postgres://postgres@/{name}?host={hosts}&target_session_attrs={wanted}");
+        prepare(&target(&url, MIGRATIONS)).map_err(|error| error.to_string())
+    };
+
+    assert_eq!(open(&both, "any"), Ok(()));
+    assert_eq!(open(&both, "read-write"), Ok(()));
+    let of_another_kind = open(&there, "standby").unwrap_err();
+    assert!(of_another_kind.contains("no standby"), "{of_another_kind}");
+    assert!(open(&missing.path().display().to_string(), "any").is_err());
+}
