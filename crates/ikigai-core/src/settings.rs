@@ -116,6 +116,15 @@ impl Approve {
 }
 
 data_type! {
+    /// Tools of servers that an agent is offered: a blob with their descriptions.
+    StoredTools {
+        /// Hash of the blob.
+        hash: String,
+        /// Its size.
+        bytes: u64,
+    }
+}
+data_type! {
     /// Settings of an agent. Absent means the program's default.
     Settings {
         /// Model of the agent.
@@ -138,6 +147,8 @@ data_type! {
         spend: Spend,
         /// Git worktree in which it works.
         worktree: WorktreeSetting,
+        /// Tools of servers that requests offer, as long as their prefix stays.
+        tools: StoredTools,
     }
 }
 
@@ -154,6 +165,7 @@ impl Settings {
         merge_one(set, "budget_tokens", &mut self.budget_tokens);
         merge_one(set, "spend", &mut self.spend);
         merge_one(set, "worktree", &mut self.worktree);
+        merge_one(set, "tools", &mut self.tools);
     }
 
     /// Returns these settings as the `set` of a `command` row.

@@ -62,7 +62,7 @@ const LONGEST_KEPT_PROMPT_BYTES: usize = 4 * 1024;
 ///
 /// A program that does not know a setting leaves it out of its snapshots, so one that does must
 /// fold the rows again.
-const SNAPSHOT_FORM: u32 = 4;
+const SNAPSHOT_FORM: u32 = 5;
 
 /// A parsed snapshot, so that it is parsed once.
 #[derive(Clone, Debug)]

@@ -7,6 +7,7 @@ use ikigai_core::load::{Loaded, load};
 use ikigai_core::message::{Block, Role};
 use ikigai_core::{Event, Micros, Row, RowRef};
 use ikigai_store::Agent;
+use ikigai_tools::mcp::called_by_name;
 
 use crate::agent_tools::AgentTool;
 
@@ -20,6 +21,8 @@ pub(crate) struct OpenCall {
     pub(crate) name: String,
     /// Arguments as the model wrote them.
     pub(crate) arguments: String,
+    /// Tool through which it was called by name; it names the result.
+    pub(crate) through: Option<String>,
     /// Time of the call.
     pub(crate) created_at: Micros,
 }
@@ -69,7 +72,7 @@ impl OpenCall {
         }
         let data = ToolResultData {
             tool_call_id: Some(self.id.clone()),
-            name: Some(self.name.clone()),
+            name: Some(self.through.as_ref().unwrap_or(&self.name).clone()),
             output: Some(came.output),
             success: Some(came.success),
             call: Some(self.at),
@@ -96,13 +99,19 @@ fn open_call(at: RowRef, created_at: Micros, loaded: &Loaded) -> Option<OpenCall
             id,
             name,
             arguments,
-        }) => Some(OpenCall {
-            at,
-            id: id.clone(),
-            name: name.clone(),
-            arguments: arguments.clone(),
-            created_at,
-        }),
+        }) => {
+            let by_name = called_by_name(name, arguments);
+            let through = by_name.is_some().then(|| name.clone());
+            let (name, arguments) = by_name.unwrap_or_else(|| (name.clone(), arguments.clone()));
+            Some(OpenCall {
+                at,
+                id: id.clone(),
+                name,
+                arguments,
+                through,
+                created_at,
+            })
+        }
         _ => None,
     }
 }

@@ -35,6 +35,7 @@ mod limits;
 mod mentions;
 mod message_counts;
 mod message_size;
+mod offered_tools;
 mod past_request;
 mod process_watch;
 mod processes;

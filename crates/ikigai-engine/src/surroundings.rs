@@ -37,7 +37,7 @@ const CATALOGUE_BYTES: usize = 12 * 1024;
 const ENTRY_CHARS: usize = 300;
 
 /// Labels of the facts, in the order in which they are sent.
-const LABELS: [&str; 12] = [
+const LABELS: [&str; 13] = [
     AGENT,
     "working directory",
     "repository",
@@ -50,10 +50,12 @@ const LABELS: [&str; 12] = [
     PROCESSES,
     "skills",
     "agent definitions",
+    MCP_TOOLS,
 ];
 
 const AGENT: &str = "agent";
 const PROCESSES: &str = "background processes";
+const MCP_TOOLS: &str = "MCP tools";
 
 /// Value of a fact that names nothing any more.
 const NONE: &str = "none";
@@ -356,11 +358,21 @@ impl SeatFacts {
         self
     }
 
-    /// Says that no process runs, to a model that knows of one.
+    /// Adds how the tools of servers differ from those that requests offer.
+    pub(crate) fn with_tools(mut self, difference: Option<&str>) -> Self {
+        if let Some(difference) = difference {
+            self.set(MCP_TOOLS, difference);
+        }
+        self
+    }
+
+    /// Takes back what no longer holds, for a model that knows of it.
     pub(crate) fn corrected(mut self, known: Option<&BTreeMap<String, String>>) -> Self {
-        let was_known = known.is_some_and(|known| known.contains_key(PROCESSES));
-        if was_known && !self.by_label.contains_key(PROCESSES) {
-            self.set(PROCESSES, NONE);
+        for (label, value) in [(PROCESSES, NONE), (MCP_TOOLS, "those in your list")] {
+            let was_known = known.is_some_and(|known| known.contains_key(label));
+            if was_known && !self.by_label.contains_key(label) {
+                self.set(label, value);
+            }
         }
         self
     }

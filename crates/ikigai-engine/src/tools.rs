@@ -9,7 +9,7 @@ use ikigai_core::settings::Rule;
 use ikigai_core::spelling::spell_out;
 use ikigai_store::BoxFuture;
 use ikigai_tools::extensions::Extensions;
-use ikigai_tools::mcp::McpStatus;
+use ikigai_tools::mcp::{McpStatus, called_by_name, is_server_tool, server_tool_facts};
 use ikigai_tools::permission::Sandbox;
 use ikigai_tools::process::ChildEnvironment;
 use ikigai_tools::tool_names::current_name;
@@ -120,6 +120,8 @@ pub(crate) struct Toolset {
     pub(crate) worktree: Option<WorktreeReach>,
     /// Sandbox of an agent in `read` mode; none in other modes.
     pub(crate) reading: Option<Sandbox>,
+    /// Tools of servers that requests offer; none for those that are known now.
+    pub(crate) offered: Option<Vec<ToolSpec>>,
 }
 
 impl Toolset {
@@ -128,6 +130,11 @@ impl Toolset {
     /// Tools whose calls would always be refused in this mode are left out.
     pub(crate) fn offer(&self) -> Vec<ToolSpec> {
         let mut specs = self.specs();
+        if let Some(offered) = &self.offered {
+            specs.retain(|spec| !is_server_tool(&spec.name));
+            specs.extend(offered.iter().cloned());
+            specs.sort_by(|one, other| one.name.cmp(&other.name));
+        }
         if let Some(sandbox) = self.reading {
             specs.retain(|spec| match spec.facts.in_read_mode {
                 ReadMode::Runs => true,
@@ -156,6 +163,12 @@ impl Toolset {
         let current = current_name(name);
         let found = self.tools.iter().find(|(spec, _)| spec.name == current);
         let Some((_, tool)) = found else {
+            if is_server_tool(name) {
+                return Err(format!(
+                    "No MCP server offers the tool `{name}` now: its server failed or no longer has it. \
+                     tool_search finds those that exist."
+                ));
+            }
             let names: Vec<_> = self.offer().into_iter().map(|spec| spec.name).collect();
             return Err(format!(
                 "There is no tool `{name}`. You have: {}.",
@@ -170,7 +183,13 @@ impl Toolset {
     pub(crate) fn shown(&self, name: &str, arguments: &str) -> Option<String> {
         let shown = match self.agent_tool(name) {
             Some(tool) => tool.display_text(arguments),
-            None => self.prepare(name, arguments).ok()?.shown,
+            None => match called_by_name(name, arguments) {
+                Some((tool, given)) => {
+                    let call = self.prepare(&tool, &given).ok()?;
+                    format!("{tool} {}", call.shown)
+                }
+                None => self.prepare(name, arguments).ok()?.shown,
+            },
         };
         Some(match shown.char_indices().nth(MOST_SHOWN_CHARS) {
             None => spell_out(&shown),
@@ -184,6 +203,7 @@ pub fn tool_facts(name: &str) -> ToolFacts {
     let of_agents = AgentTool::from_name(name).map(AgentTool::facts);
     of_agents
         .or_else(|| builtin::facts(name))
+        .or_else(|| is_server_tool(name).then(|| server_tool_facts(name)))
         .unwrap_or_default()
 }
 

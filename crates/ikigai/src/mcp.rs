@@ -2,6 +2,7 @@
 
 mod file;
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -137,12 +138,12 @@ fn describe(server: &McpStatus) -> String {
         server.way
     );
     for (tool, reason) in &server.refused {
-        text.push_str(&format!("  ⚠ {tool} is not offered: {reason}\n"));
+        let _ = writeln!(text, "  ⚠ {tool} is not offered: {reason}");
     }
     if matches!(server.phase, McpStatusPhase::Failed(_)) {
         let first = server.errors.len().saturating_sub(ERROR_LINES);
         for line in &server.errors[first..] {
-            text.push_str(&format!("  | {line}\n"));
+            let _ = writeln!(text, "  | {line}");
         }
     }
     text

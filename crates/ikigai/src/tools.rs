@@ -12,10 +12,13 @@ use ikigai_tools::builtin::skill::SkillTool;
 use ikigai_tools::builtin::web_fetch::{WebFetch, WebLimits};
 use ikigai_tools::builtin::web_search::{BRAVE_URL, WebSearch};
 use ikigai_tools::extensions::{ExtensionPlaces, Extensions};
-use ikigai_tools::mcp::{McpPlaces, McpServerSettings, McpServers, McpStatus};
+use ikigai_tools::mcp::{
+    McpDefinition, McpPlaces, McpServerSettings, McpServers, McpStatus, ProjectServers,
+};
 use ikigai_tools::permission::Sandbox;
 use ikigai_tools::process::ChildEnvironment;
 use ikigai_tools::toolbox::{Places, Toolbox};
+use ikigai_tools::trust::{Trust, TrustItem, TrustKind};
 use ikigai_tools::{Tool, builtin, sandbox};
 use secrecy::{ExposeSecret, SecretString};
 
@@ -37,7 +40,7 @@ const SEARCH_KEY: &str = "BRAVE_API_KEY";
 /// Built-in and external tools, those of MCP servers, and extensions.
 pub(crate) struct AllTools {
     pub(crate) toolbox: Toolbox,
-    pub(crate) servers: McpServers,
+    pub(crate) servers: Arc<McpServers>,
     extensions: ExtensionPlaces,
     /// Offered where there are skills.
     skill: Arc<dyn Tool>,
@@ -114,7 +117,7 @@ fn mcp_servers(
     environment: &ChildEnvironment,
     hidden: Arc<[PathBuf]>,
     cache: Option<&Path>,
-) -> McpServers {
+) -> Arc<McpServers> {
     let home = home();
     let (settings, broken) = resolve_mcp(work, environment);
     let places = McpPlaces {
@@ -125,7 +128,38 @@ fn mcp_servers(
         writable: work.sandbox.writable(home.as_deref()),
         caches: package_caches(home.as_deref(), |name| env::var_os(name)),
     };
-    McpServers::new(settings, broken, places)
+    let (trust, environment) = (trust(), environment.clone());
+    let projects = move |workdir: &Path| trusted_mcp(&trust, &environment, workdir);
+    McpServers::new(settings, broken, places, Some(Arc::new(projects)))
+}
+
+/// Returns the servers in the `.mcp.json` of a project, as far as the user trusts them. Blocks.
+fn trusted_mcp(trust: &Trust, environment: &ChildEnvironment, workdir: &Path) -> ProjectServers {
+    let found = trust.items_of(workdir, &[TrustKind::McpServer]);
+    let resolve = |item: &TrustItem| {
+        let definition = serde_json::from_str::<McpDefinition>(&item.content);
+        let definition = definition.map_err(|error| error.to_string())?;
+        // A project cannot lift the sandbox of its servers.
+        let definition = McpDefinition {
+            sandbox: None,
+            writable: Vec::new(),
+            ..definition
+        };
+        let lookup = |name: &str| variable_of(environment, name);
+        definition.resolve(&item.name, &lookup, home().as_deref())
+    };
+    let trusted = found.trusted(TrustKind::McpServer);
+    trusted
+        .map(|item| (item.name.clone(), resolve(item)))
+        .collect()
+}
+
+/// Returns a variable of ikigai's environment that a server may get.
+fn variable_of(environment: &ChildEnvironment, name: &str) -> Result<Option<String>, String> {
+    if environment.withholds(name) {
+        return Err(format!("`{name}` is a key of ikigai, which no server gets"));
+    }
+    Ok(env::var(name).ok())
 }
 
 /// Checks the definitions of MCP servers; returns valid ones, and the others with the reason.
@@ -133,12 +167,7 @@ fn resolve_mcp(
     work: &Work,
     environment: &ChildEnvironment,
 ) -> (Vec<McpServerSettings>, Vec<(String, String)>) {
-    let lookup = |name: &str| {
-        if environment.withholds(name) {
-            return Err(format!("`{name}` is a key of ikigai, which no server gets"));
-        }
-        Ok(env::var(name).ok())
-    };
+    let lookup = |name: &str| variable_of(environment, name);
     let (mut settings, mut broken) = (Vec::new(), Vec::new());
     for (name, definition) in &work.mcp {
         let unknown = definition.unknown.keys().next();
@@ -188,7 +217,7 @@ pub(crate) fn safety(store: &StoreLocation, registry: &Arc<Registry>, work: &Wor
         loopback_ports: work.sandbox.loopback_ports().into(),
         allow: work.permissions.allow(),
         refuse: work.permissions.refuse(),
-        blank: blank(registry.clone(), store, mcp_secrets(registry, work)),
+        blank: blank(registry.clone(), store, work.clone()),
         shell: withholding(registry).for_the_user(),
     }
 }
@@ -243,7 +272,12 @@ pub(crate) fn files_of(store: &Path) -> [PathBuf; 5] {
 
 /// Returns the secrets in the settings of MCP servers.
 fn mcp_secrets(registry: &Registry, work: &Work) -> Vec<SecretString> {
-    let (settings, _) = resolve_mcp(work, &withholding(registry));
+    let environment = withholding(registry);
+    let (mut settings, _) = resolve_mcp(work, &environment);
+    if let Ok(workdir) = env::current_dir() {
+        let project = trusted_mcp(&trust(), &environment, &workdir);
+        settings.extend(project.into_iter().filter_map(|(_, server)| server.ok()));
+    }
     let secrets = settings.iter().flat_map(McpServerSettings::secrets);
     let bare = secrets.map(|secret| {
         // An answer may quote a token without its scheme.
@@ -254,14 +288,14 @@ fn mcp_secrets(registry: &Registry, work: &Work) -> Vec<SecretString> {
 }
 
 /// Returns a function that blanks known keys, which it looks up on first use.
-fn blank(registry: Arc<Registry>, store: &StoreLocation, others: Vec<SecretString>) -> Blank {
+fn blank(registry: Arc<Registry>, store: &StoreLocation, work: Work) -> Blank {
     let password = store.password().cloned();
     let keys: OnceLock<Vec<SecretString>> = OnceLock::new();
     Arc::new(move |bytes| {
         let keys = keys.get_or_init(|| {
             let known = registry.known_keys().into_iter();
             let known = known.chain(search_key()).chain(password.clone());
-            known.chain(others.iter().cloned()).collect()
+            known.chain(mcp_secrets(&registry, &work)).collect()
         });
         let mut blanked = Cow::Borrowed(bytes);
         // Keys from commands or typed input become known later.

@@ -12,6 +12,7 @@ use ikigai_tools::{Confinement, Place, Prepared, sandbox};
 
 use crate::EngineReader;
 use crate::agent_tools::AgentTool;
+use crate::offered_tools;
 use crate::tools::{Freedom, Tools, Toolset};
 use crate::worktrees::reach;
 
@@ -45,7 +46,12 @@ impl EngineReader {
         } else {
             None
         };
+        let mut offered = offered_tools::stored(self.reader(), settings).await;
+        if let Some(offered) = &mut offered {
+            offered.retain(|spec| is_chosen(&spec.name));
+        }
         Toolset {
+            offered,
             reading,
             tools: named.filter(|(spec, _)| is_chosen(&spec.name)).collect(),
             agent_tools: AgentTool::specs()

@@ -22,6 +22,7 @@ use tokio::time::timeout;
 use super::Turn;
 use super::ask::{add_price, release, silent};
 use super::environment;
+use super::pins::PinChanges;
 use crate::blobs::load_images;
 use crate::budget::caps;
 use crate::environment::CrashPoint;
@@ -436,7 +437,9 @@ impl ContextKeeper<'_> {
             open.push_str("Child agents still running: ");
             open.push_str(&running.join(", "));
         }
-        if let Some(facts) = environment::facts(self.worker.ledger(), answers, false).await {
+        let unchanged = PinChanges::default();
+        let facts = environment::facts(self.worker.ledger(), answers, false, &unchanged);
+        if let Some(facts) = facts.await {
             if !open.is_empty() {
                 open.push_str("\n\n");
             }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use ikigai_core::Event;
 use ikigai_store::JobRecord;
 
+use super::pins::PinChanges;
 use crate::ledger::Ledger;
 use crate::surroundings::{SeatFacts, SeatQuery, seat_facts};
 use crate::{EngineError, mentions};
@@ -13,7 +14,12 @@ use crate::{EngineError, mentions};
 const COMMAND_CHARS: usize = 60;
 
 /// Gathers the facts about an agent's surroundings, with the status of its repository if wanted.
-pub(super) async fn facts(ledger: &Ledger, answers: bool, status: bool) -> Option<SeatFacts> {
+pub(super) async fn facts(
+    ledger: &Ledger,
+    answers: bool,
+    status: bool,
+    changes: &PinChanges,
+) -> Option<SeatFacts> {
     let query = SeatQuery {
         settings: ledger.settings(),
         mode: ledger.grant().mode,
@@ -24,6 +30,7 @@ pub(super) async fn facts(ledger: &Ledger, answers: bool, status: bool) -> Optio
     let running = ledger.engine.processes().running(ledger.id());
     let running: Vec<String> = running.iter().map(described).collect();
     let facts = facts.with_agent(&ledger.agent.state);
+    let facts = facts.with_tools(changes.tools.as_deref());
     Some(facts.with_processes(&running))
 }
 
@@ -39,11 +46,12 @@ pub(super) async fn add(
     ledger: &mut Ledger,
     messages: &mut [Event],
     answers: bool,
-    note: &str,
+    changes: &PinChanges,
 ) -> Result<(), EngineError> {
+    let note = &changes.note;
     let known = mentions::known_environment(ledger).await?;
     // Running git takes longer than a commit, so later messages do not wait for it.
-    let facts = facts(ledger, answers, known.is_none()).await;
+    let facts = facts(ledger, answers, known.is_none(), changes).await;
     if facts.is_none() && note.is_empty() {
         return Ok(());
     }

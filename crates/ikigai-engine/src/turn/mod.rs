@@ -119,13 +119,13 @@ impl Worker {
         let queued = self.inbox().shown(&waiting).await?;
         let changes = pins::pin_changes(self.ledger_mut()).await?;
         changes.warn(front);
-        let first = closed.len() as u64 + u64::from(changes.row.is_some());
+        let first = (closed.len() + changes.rows.len()) as u64;
         let agent = self.ledger().agent.state.agent();
         let consume = |head: Seq| consume(&waiting, RowRef::new(agent, Seq(head.0 + first)));
         let mut messages: Vec<_> = queued.into_iter().chain([message]).collect();
-        let (answers, note) = (front.answers, &changes.note);
-        environment::add(self.ledger_mut(), &mut messages, answers, note).await?;
-        let events = closed.into_iter().chain(changes.row).chain(messages);
+        let answers = front.answers;
+        environment::add(self.ledger_mut(), &mut messages, answers, &changes).await?;
+        let events = closed.into_iter().chain(changes.rows).chain(messages);
         let plan = CommitPlan::events(events.collect());
         self.ledger().crash_point(CrashPoint::BeforeMessageStored);
         let rows = self

@@ -8,18 +8,19 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use ikigai_core::data::{self, ForkContext, ForkData, ForkRole, ToolResultData};
-use ikigai_core::settings::Pin;
+use ikigai_core::settings::{Pin, StoredTools};
 use ikigai_core::view::Entry;
-use ikigai_core::{Event, Kind};
+use ikigai_core::{Event, Kind, Settings};
 use ikigai_store::{Agent, blobs};
 use ikigai_tools::{Place, line_changes};
 
+use super::preparation::toolset;
 use super::turn_loop::TurnLoop;
-use crate::EngineError;
 use crate::documents::{Document, documents, size, text_of};
 use crate::frontend::{FrontEnd, UiEvent};
 use crate::instructions::{add_pins, instruction_files, nested_instruction_files};
 use crate::ledger::{CommitPlan, Ledger, is_message, read_held};
+use crate::{EngineError, offered_tools};
 
 /// Size limit of a text, or of its changes, in a note. The model reads a larger one itself.
 const MOST_NOTE_BYTES: usize = 16 * 1024;
@@ -27,8 +28,10 @@ const MOST_NOTE_BYTES: usize = 16 * 1024;
 /// Changes of an agent's pinned files since its last turn.
 #[derive(Default)]
 pub(super) struct PinChanges {
-    /// The row that stores them; none if nothing changed.
-    pub(super) row: Option<Event>,
+    /// The rows that store them, with the tools of servers to offer; none if nothing changed.
+    pub(super) rows: Vec<Event>,
+    /// Difference between the tools of servers and those that requests offer.
+    pub(super) tools: Option<String>,
     /// Text for the model; empty if the prefix takes the changes at once.
     pub(super) note: String,
     /// Reasons for which files are left out.
@@ -89,12 +92,46 @@ pub(super) async fn pin_changes(ledger: &mut Ledger) -> Result<PinChanges, Engin
         }
     }
     if pins != before {
-        changes.row = Some(Event::set_pins(pins, is_later));
+        changes.rows.push(Event::set_pins(pins, is_later));
         if is_later {
             changes.note = note;
         }
     }
+    choose_tools(ledger, &mut changes).await?;
     Ok(changes)
+}
+
+/// Stores the tools of servers to offer, if the next request begins anew; else names changes.
+async fn choose_tools(ledger: &Ledger, changes: &mut PinChanges) -> Result<(), EngineError> {
+    let (engine, settings) = (&ledger.engine, ledger.settings());
+    let tools = engine.toolset(settings).await;
+    let Ok(choice) = engine.choice(settings) else {
+        return Ok(());
+    };
+    let known = engine.models().window_tokens(&choice);
+    let window = engine.budget(settings, &choice, known).cap;
+    if settings.tools.is_some() && !is_prefix_unsent(&ledger.agent) {
+        changes.tools = offered_tools::difference(&tools, window);
+        return Ok(());
+    }
+    let offered = offered_tools::to_offer(&tools, window);
+    let bytes = offered_tools::encode(&offered);
+    let hash = blobs::hash_of(&bytes).to_string();
+    let stored = settings.tools.as_ref();
+    let is_same = stored.and_then(|stored| stored.hash.as_ref()) == Some(&hash);
+    if is_same || offered.is_empty() && stored.is_none() {
+        return Ok(());
+    }
+    ledger.try_put_blob(&bytes).await?;
+    let chosen = Settings {
+        tools: Some(StoredTools {
+            hash: Some(hash),
+            bytes: Some(bytes.len() as u64),
+        }),
+        ..Settings::default()
+    };
+    changes.rows.push(Event::set("tools", chosen.as_set()));
+    Ok(())
 }
 
 /// Describes the new text of a pinned file to the model.
@@ -205,8 +242,8 @@ impl TurnLoop<'_> {
         }
         let changes = read_held!(front, pin_changes(self.worker.ledger_mut()));
         changes.warn(front);
-        if let Some(row) = changes.row {
-            let plan = CommitPlan::events(vec![row]).waiting(front);
+        if !changes.rows.is_empty() {
+            let plan = CommitPlan::events(changes.rows).waiting(front);
             let rows = self.worker.commit(plan).await?;
             front.emit_rows(rows);
         }
@@ -215,7 +252,13 @@ impl TurnLoop<'_> {
 
     /// Takes over the settings and documents that the start of the turn stored.
     pub(super) async fn take_pins(&mut self, front: &mut FrontEnd<'_>) -> Result<(), EngineError> {
+        let are_tools_new = self.turn.settings.tools != self.worker.settings().tools;
         self.turn.settings = self.worker.settings().clone();
+        if are_tools_new {
+            let tools = toolset(self.worker.ledger()).await;
+            self.turn.target.tools = tools.offer();
+            self.turn.tools = tools;
+        }
         self.turn.target.documents = read_held!(front, async {
             let state = &self.worker.agent().state;
             Ok::<_, EngineError>(documents(self.worker.engine().reader(), state).await?)

@@ -68,18 +68,13 @@ impl Turn {
         let settings = agent.state.settings();
         let choice = engine.choice(settings)?;
         let model = engine.models().resolve(&choice)?;
-        // `run --approve` can replace the mode for this process.
-        let in_force = Settings {
-            approve: Some(ledger.grant().mode),
-            ..settings.clone()
-        };
         let no_worktree = worktrees::ensure(engine.safety(), settings).await.err();
         let workdir = settings.workdir.as_deref().unwrap_or("/");
         engine
             .tool_source()
             .settle_servers(Path::new(workdir))
             .await;
-        let tools = engine.toolset(&in_force).await;
+        let tools = toolset(ledger).await;
         let budget = engine.budget(settings, &choice, model.window_tokens());
         Ok(Self {
             target: Target {
@@ -140,6 +135,16 @@ impl Turn {
         let scale = Scale::of(&agent.state, &agent.view, &self.target, self.scale);
         check_message_size(text, scale, &self.budget)
     }
+}
+
+/// Returns the tools of an agent in its present mode.
+pub(super) async fn toolset(ledger: &Ledger) -> Toolset {
+    // `run --approve` can replace the mode for this process.
+    let in_force = Settings {
+        approve: Some(ledger.grant().mode),
+        ..ledger.settings().clone()
+    };
+    ledger.engine.toolset(&in_force).await
 }
 
 /// Fails if there is no stopped turn to resume.

@@ -265,14 +265,14 @@ impl Inbox<'_> {
             Boundary::Within => PinChanges::default(),
         };
         changes.warn(front);
-        let (answers, note) = (front.answers, &changes.note);
+        let answers = front.answers;
         read_held!(
             front,
-            environment::add(self.ledger, &mut events, answers, note)
+            environment::add(self.ledger, &mut events, answers, &changes)
         );
-        let first = u64::from(changes.row.is_some());
+        let first = changes.rows.len() as u64;
         let consume = |head: Seq| consume(&waiting, RowRef::new(agent, Seq(head.0 + first)));
-        let events = changes.row.into_iter().chain(events).collect();
+        let events = changes.rows.into_iter().chain(events).collect();
         self.ledger.crash_point(CrashPoint::BeforeQueueTakenIn);
         let rows = self
             .ledger

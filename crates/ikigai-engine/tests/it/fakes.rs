@@ -73,6 +73,15 @@ impl CallLog {
         self.moments.lock().unwrap().push((Instant::now(), moment));
     }
 
+    /// Returns a tool that executes.
+    pub(crate) fn tool(&self, name: &'static str) -> Arc<dyn Tool> {
+        Arc::new(Fake {
+            name,
+            class: EffectClass::Execute,
+            call_log: self.clone(),
+        })
+    }
+
     /// Returns a tool per effect class: `look` reads, `change` writes, `act` executes.
     pub(crate) fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let fake = |name, class| -> Arc<dyn Tool> {

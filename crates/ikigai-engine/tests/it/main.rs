@@ -31,6 +31,7 @@ mod restarts;
 mod resuming;
 mod roots;
 mod schedule;
+mod server_tools;
 mod store_failures;
 mod submissions;
 mod summaries;

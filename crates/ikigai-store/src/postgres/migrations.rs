@@ -19,6 +19,7 @@ pub const MIGRATIONS: Migrations = &[
     include_str!("schema/008.sql"),
     include_str!("schema/009.sql"),
     include_str!("schema/010.sql"),
+    include_str!("schema/011.sql"),
 ];
 
 const VERSION: &str = "SELECT version::bigint FROM schema_version";

@@ -30,6 +30,7 @@ pub const MIGRATIONS: Migrations = &[
     include_str!("schema/013.sql"),
     include_str!("schema/014.sql"),
     include_str!("schema/015.sql"),
+    include_str!("schema/016.sql"),
 ];
 
 /// Limit of backups of one version.

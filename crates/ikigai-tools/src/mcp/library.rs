@@ -1,5 +1,6 @@
 //! The protocol, by the library `rmcp`: the only module that uses it.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -216,7 +217,7 @@ impl McpConnection for LibraryConnection {
 
 fn listed(tool: rmcp::model::Tool) -> ListedTool {
     let title = tool.title.unwrap_or_default();
-    let description = tool.description.map_or(title, |text| text.into_owned());
+    let description = tool.description.map_or(title, Cow::into_owned);
     ListedTool {
         name: tool.name.into_owned(),
         description,
@@ -289,6 +290,10 @@ fn of_start(error: ClientInitializeError) -> McpFailure {
             "it speaks only the revisions {}",
             shorten(&format!("{server_supported:?}"))
         )),
+        ClientInitializeError::TransportError { error, .. } => protocol(format!(
+            "it cannot be reached: {}",
+            shorten(&without_url(&describe(&*error.error)))
+        )),
         other => protocol(shorten(&describe(&other))),
     }
 }
@@ -301,7 +306,22 @@ fn of_request(error: ServiceError) -> McpFailure {
             error.code.0
         )),
         ServiceError::TransportClosed => McpFailure::Closed,
+        ServiceError::TransportSend(error) => {
+            protocol(shorten(&without_url(&describe(&*error.error))))
+        }
         other => protocol(shorten(&describe(&other))),
+    }
+}
+
+/// Removes the address from an error of the HTTP client, because its query may be a secret.
+fn without_url(text: &str) -> String {
+    let text = text.strip_prefix("Client error: ").unwrap_or(text);
+    match text.split_once(" for url (") {
+        Some((before, behind)) => {
+            let after = behind.split_once(')').map_or("", |(_, after)| after);
+            format!("{before}{after}")
+        }
+        None => text.to_owned(),
     }
 }
 

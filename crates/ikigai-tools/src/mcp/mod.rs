@@ -15,13 +15,17 @@ mod library;
 mod line_filter;
 mod list_cache;
 mod names;
+mod search;
 mod server;
 mod servers;
 mod settings;
 mod tool;
 
 pub use names::{PREFIX, tool_name};
-pub use servers::{McpPlaces, McpServers, McpStatus, McpStatusPhase};
+pub use search::{CALL, SEARCH, called_by_name, is_server_tool, server_tool_facts};
+pub use servers::{
+    McpPlaces, McpServers, McpStatus, McpStatusPhase, ProjectServers, ProjectServersReader,
+};
 pub use settings::{
     McpAddress, McpDefinition, McpLaunch, McpProcess, McpServerSettings, VariableLookup,
 };

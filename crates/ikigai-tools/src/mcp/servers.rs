@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::list_cache::ListCache;
+use super::search::{McpCall, McpSearch};
 use super::server::{McpPhase, McpServer};
 use super::settings::McpServerSettings;
 use super::tool::McpTool;
@@ -36,10 +37,20 @@ pub struct McpPlaces {
     pub caches: Vec<PathBuf>,
 }
 
-/// Servers of the configuration, one process per working directory.
+/// Servers of a project, each with its name: those that the user trusts, and broken definitions
+/// with the reason.
+pub type ProjectServers = Vec<(String, Result<McpServerSettings, String>)>;
+
+/// Reads the servers of the project around a directory. Blocks.
+pub type ProjectServersReader = Arc<dyn Fn(&Path) -> ProjectServers + Send + Sync>;
+
+/// Servers of the configuration and of projects, one process per working directory.
 pub struct McpServers {
     settings: Vec<McpServerSettings>,
     broken: Vec<(String, String)>,
+    projects: Option<ProjectServersReader>,
+    /// Servers of projects as last read.
+    read_projects: Mutex<BTreeMap<PathBuf, Arc<ProjectServers>>>,
     places: Arc<McpPlaces>,
     lists: Arc<ListCache>,
     servers: Mutex<BTreeMap<(PathBuf, String), Arc<McpServer>>>,
@@ -111,24 +122,34 @@ impl McpServers {
         settings: Vec<McpServerSettings>,
         broken: Vec<(String, String)>,
         places: McpPlaces,
-    ) -> Self {
-        Self {
+        projects: Option<ProjectServersReader>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
             settings,
             broken,
+            projects,
+            read_projects: Mutex::default(),
             lists: Arc::new(ListCache::new(places.cache.clone())),
             places: Arc::new(places),
             servers: Mutex::default(),
             first: OnceLock::new(),
+        })
+    }
+
+    /// Returns the tools that are known without waiting, and the fixed ones, for an agent in this
+    /// directory.
+    pub async fn tools(self: &Arc<Self>, workdir: &Path) -> Vec<Arc<dyn Tool>> {
+        if self.enabled(workdir).is_empty() {
+            return Vec::new();
         }
+        let mut tools = self.tools_of_servers(workdir).await;
+        tools.push(Arc::new(McpSearch(self.clone())));
+        tools.push(Arc::new(McpCall));
+        tools
     }
 
-    /// Returns true if there are no servers.
-    pub fn is_empty(&self) -> bool {
-        self.settings.is_empty() && self.broken.is_empty()
-    }
-
-    /// Returns the tools that are known without waiting, for an agent in this directory.
-    pub async fn tools(&self, workdir: &Path) -> Vec<Arc<dyn Tool>> {
+    /// Returns the tools of servers that are known without waiting.
+    pub(super) async fn tools_of_servers(&self, workdir: &Path) -> Vec<Arc<dyn Tool>> {
         let mut tools = Vec::new();
         for server in self.enabled(workdir) {
             if let Some(offered) = server.known_tools().await {
@@ -142,6 +163,7 @@ impl McpServers {
     ///
     /// In another directory than the first, those with known tools start with their first call.
     pub async fn start(&self, workdir: &Path) {
+        self.read_project(workdir).await;
         let is_first = self.first.get_or_init(|| workdir.to_path_buf()) == workdir;
         for server in self.enabled(workdir) {
             if is_first || server.known_tools().await.is_none() {
@@ -154,9 +176,6 @@ impl McpServers {
     ///
     /// For required ones it waits as long as their start may take.
     pub async fn settle(&self, workdir: &Path) {
-        if self.settings.is_empty() {
-            return;
-        }
         self.start(workdir).await;
         let mut waits = JoinSet::new();
         for server in self.enabled(workdir) {
@@ -185,7 +204,7 @@ impl McpServers {
     /// Returns the states of all servers for a directory.
     pub async fn status(&self, workdir: &Path) -> Vec<McpStatus> {
         let mut all = Vec::new();
-        for settings in &self.settings {
+        for settings in &self.all_settings(workdir) {
             let mut status = McpStatus {
                 name: settings.name.clone(),
                 way: settings.describe(),
@@ -215,7 +234,13 @@ impl McpServers {
             }
             all.push(status);
         }
-        let broken = self.broken.iter().map(|(name, reason)| McpStatus {
+        let project = self.project_servers(workdir);
+        let theirs = project.iter().filter_map(|(name, server)| match server {
+            Ok(_) => None,
+            Err(reason) => Some((name, reason)),
+        });
+        let own = self.broken.iter().map(|(name, reason)| (name, reason));
+        let broken = own.chain(theirs).map(|(name, reason)| McpStatus {
             name: name.clone(),
             way: String::new(),
             phase: McpStatusPhase::Failed(reason.clone()),
@@ -228,10 +253,42 @@ impl McpServers {
     }
 
     fn enabled(&self, workdir: &Path) -> Vec<Arc<McpServer>> {
-        let enabled = self.settings.iter().filter(|settings| settings.enabled);
+        let all = self.all_settings(workdir);
+        let enabled = all.iter().filter(|settings| settings.enabled);
         enabled
             .map(|settings| self.server(settings, workdir))
             .collect()
+    }
+
+    /// Returns the servers for a directory; the user's own definition of a name wins.
+    fn all_settings(&self, workdir: &Path) -> Vec<McpServerSettings> {
+        let project = self.project_servers(workdir);
+        let theirs = project
+            .iter()
+            .filter_map(|(_, server)| server.as_ref().ok());
+        let is_own = |name: &str| self.settings.iter().any(|own| own.name == name);
+        let theirs = theirs.filter(|server| !is_own(&server.name));
+        self.settings.iter().chain(theirs).cloned().collect()
+    }
+
+    fn project_servers(&self, workdir: &Path) -> Arc<ProjectServers> {
+        let read = self.read_projects.lock();
+        let read = read.unwrap_or_else(PoisonError::into_inner);
+        read.get(workdir).cloned().unwrap_or_default()
+    }
+
+    /// Reads which servers of the project the user trusts.
+    async fn read_project(&self, workdir: &Path) {
+        let Some(reader) = self.projects.clone() else {
+            return;
+        };
+        let directory = workdir.to_path_buf();
+        let found = tokio::task::spawn_blocking(move || reader(&directory)).await;
+        let mut read = self
+            .read_projects
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        read.insert(workdir.to_path_buf(), Arc::new(found.unwrap_or_default()));
     }
 
     fn server(&self, settings: &McpServerSettings, workdir: &Path) -> Arc<McpServer> {
@@ -246,7 +303,16 @@ impl McpServers {
                 lists,
             ))
         };
-        servers.entry(key).or_insert_with(make).clone()
+        let known = servers.get(&key);
+        if let Some(known) = known.filter(|known| known.settings.is_same_way(settings)) {
+            return known.clone();
+        }
+        let server = make();
+        // The definition of a project changed, and was trusted again.
+        if let Some(before) = servers.insert(key, server.clone()) {
+            before.stop();
+        }
+        server
     }
 }
 
@@ -256,6 +322,8 @@ impl Drop for McpServers {
             .servers
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner);
-        servers.values().for_each(|server| server.stop());
+        for server in servers.values() {
+            server.stop();
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde_json::Value;
 
 /// Usual time for the start of a server: it may download itself first.
 const STARTUP: Duration = Duration::from_secs(30);
@@ -68,7 +68,7 @@ pub struct McpDefinition {
     pub writable: Vec<String>,
     /// Keys without a meaning.
     #[serde(flatten)]
-    pub unknown: BTreeMap<String, IgnoredAny>,
+    pub unknown: BTreeMap<String, Value>,
 }
 
 /// Server that can be connected to.
@@ -239,6 +239,12 @@ impl McpServerSettings {
     pub(crate) fn offers(&self, tool: &str) -> bool {
         let is_in = |names: &[String]| names.iter().any(|name| name == tool);
         self.enabled_tools.as_deref().is_none_or(is_in) && !is_in(&self.disabled_tools)
+    }
+
+    /// Returns true if both lead to the same server in the same way.
+    pub(crate) fn is_same_way(&self, other: &Self) -> bool {
+        // Secrets cannot be compared; a changed one counts from the next start of ikigai.
+        format!("{self:?}") == format!("{other:?}")
     }
 
     /// Returns values that must not reach a log.

@@ -84,6 +84,6 @@ impl OutputPump for ClosedPipes {
     }
 
     async fn pump(&mut self) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_core::EffectClass;
-use ikigai_tools::mcp::{McpDefinition, McpPlaces, McpServers, McpStatus};
+use ikigai_tools::mcp::{McpDefinition, McpPlaces, McpServers, McpStatus, PREFIX};
 use ikigai_tools::{CallContext, CallEnding, CallInputs, Confinement, Output, Place, Run, Tool};
 use serde_json::json;
 use tempfile::TempDir;
@@ -84,13 +84,13 @@ impl Machine {
     }
 
     /// Servers of this definition, unconfined, with a cache.
-    pub(crate) fn servers(&self, definition: &McpDefinition) -> McpServers {
+    pub(crate) fn servers(&self, definition: &McpDefinition) -> Arc<McpServers> {
         let settings = definition.resolve("test", &|_| Ok(None), None).unwrap();
         let places = McpPlaces {
             cache: Some(self.base.join("cache/mcp-tools.json")),
             ..McpPlaces::default()
         };
-        McpServers::new(vec![settings], Vec::new(), places)
+        McpServers::new(vec![settings], Vec::new(), places, None)
     }
 
     /// Number of starts of the server.
@@ -100,22 +100,23 @@ impl Machine {
     }
 }
 
-pub(crate) async fn names(servers: &McpServers, workdir: &Path) -> Vec<String> {
+pub(crate) async fn names(servers: &Arc<McpServers>, workdir: &Path) -> Vec<String> {
     let tools = servers.tools(workdir).await;
-    tools.iter().map(|tool| tool.spec().name).collect()
+    let names = tools.iter().map(|tool| tool.spec().name);
+    names.filter(|name| name.starts_with(PREFIX)).collect()
 }
 
-pub(crate) async fn status(servers: &McpServers, workdir: &Path) -> McpStatus {
+pub(crate) async fn status(servers: &Arc<McpServers>, workdir: &Path) -> McpStatus {
     servers.status(workdir).await.remove(0)
 }
 
 /// Calls a tool of the server.
-pub(crate) async fn call(servers: &McpServers, workdir: &Path, arguments: &str) -> Output {
+pub(crate) async fn call(servers: &Arc<McpServers>, workdir: &Path, arguments: &str) -> Output {
     call_until(servers, workdir, arguments, CancellationToken::new()).await
 }
 
 pub(crate) async fn call_until(
-    servers: &McpServers,
+    servers: &Arc<McpServers>,
     workdir: &Path,
     arguments: &str,
     stop: CancellationToken,
@@ -253,7 +254,7 @@ async fn images_and_other_parts_of_an_answer_are_taken_apart() {
 
 #[tokio::test]
 async fn a_stopped_call_ends_at_once_and_the_server_stays() {
-    let machine = Machine::new(r#"case $line in *wait*) ;; *) text back ;; esac"#);
+    let machine = Machine::new(r"case $line in *wait*) ;; *) text back ;; esac");
     let servers = machine.servers(&machine.definition());
     let workdir = machine.workdir();
     servers.settle(&workdir).await;

@@ -1,5 +1,6 @@
 //! Changes of the user's configuration file: other lines and comments stay.
 
+use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -77,7 +78,7 @@ fn header_of(line: &str) -> Option<Vec<String>> {
 fn section(name: &str, server: &Table) -> String {
     let mut text = format!("[mcp.{}]\n", bare(name));
     for (key, value) in server {
-        text.push_str(&format!("{} = {}\n", bare(key), format_value(value)));
+        let _ = writeln!(text, "{} = {}", bare(key), format_value(value));
     }
     text
 }

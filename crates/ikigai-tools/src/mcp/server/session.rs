@@ -140,16 +140,14 @@ impl Session {
 
     /// Waits until the server ends or breaks a limit. Safe to cancel.
     async fn end(&mut self) -> String {
-        match &mut self.child {
-            Some(child) => child.ended().await,
-            None => {
-                let mut looks = interval(REMOTE_LOOK);
-                while !self.connection.is_closed() {
-                    looks.tick().await;
-                }
-                "the connection ended".to_owned()
-            }
+        if let Some(child) = &mut self.child {
+            return child.ended().await;
         }
+        let mut looks = interval(REMOTE_LOOK);
+        while !self.connection.is_closed() {
+            looks.tick().await;
+        }
+        "the connection ended".to_owned()
     }
 }
 

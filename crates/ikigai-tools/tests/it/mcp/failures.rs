@@ -28,7 +28,7 @@ async fn a_server_that_dies_in_a_call_fails_it_at_once_and_runs_again() {
 
 #[tokio::test]
 async fn a_server_that_does_not_answer_a_call_times_out() {
-    let machine = Machine::new(r#"case $line in *hang*) ;; *) text alive ;; esac"#);
+    let machine = Machine::new(r"case $line in *hang*) ;; *) text alive ;; esac");
     let servers = machine.servers(&McpDefinition {
         tool_timeout: Some(SHORT.as_secs()),
         ..machine.definition()
@@ -72,7 +72,7 @@ async fn a_server_that_floods_is_ended_and_runs_again() {
 #[tokio::test]
 async fn an_endless_message_ends_the_server() {
     let machine =
-        Machine::new(r#"case $line in *long*) printf '{'; cat /dev/zero ;; *) text alive ;; esac"#);
+        Machine::new(r"case $line in *long*) printf '{'; cat /dev/zero ;; *) text alive ;; esac");
     let servers = machine.servers(&machine.definition());
     let workdir = machine.workdir();
     servers.settle(&workdir).await;

@@ -1,0 +1,2 @@
+-- Version only: the setting `tools` names the tools of servers that requests offer. An older program would
+-- send other requests than the log means, so it must refuse the store.
