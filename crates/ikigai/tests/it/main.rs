@@ -28,6 +28,7 @@ mod key_commands;
 mod last_agents;
 mod legacy_import;
 mod low_limits;
+mod mcp;
 mod piped_input;
 mod plain;
 mod providers;
