@@ -22,7 +22,7 @@ done
 "#;
 
 fn server_of(user: &TestUser) -> PathBuf {
-    let path = user.project().join("server");
+    let path = user.home().join("project").join("server");
     fs::write(&path, SERVER).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     path
@@ -48,7 +48,7 @@ fn servers_are_added_listed_and_removed() {
     user.ikigai(&["mcp", "add", "--env", token, "bad", server, "fail"]);
     let listed = user.ikigai(&["mcp", "list"]);
     assert_eq!(listed.code, Some(1));
-    let failed = "✗ bad   failed: it ended with exit 3: token is [blanked]\n";
+    let failed = "✗ bad  failed: it ended with exit 3: token is [blanked]\n";
     assert!(listed.out.contains(failed), "{}", listed.out);
     assert!(
         listed.out.contains("  | token is [blanked]\n"),
@@ -71,7 +71,11 @@ fn servers_of_a_project_run_once_it_is_trusted() {
     let user = TestUser::new();
     let server = server_of(&user);
     let definition = serde_json::json!({"mcpServers": {"theirs": {"command": server}}});
-    fs::write(user.project().join(".mcp.json"), definition.to_string()).unwrap();
+    fs::write(
+        user.home().join("project").join(".mcp.json"),
+        definition.to_string(),
+    )
+    .unwrap();
 
     let before = user.ikigai(&["mcp", "list"]);
     let trusted = user.ikigai(&["trust", "--yes"]);
