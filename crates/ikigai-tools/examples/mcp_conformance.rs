@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use ikigai_tools::mcp::{McpDefinition, McpPlaces, McpServers, McpStatusPhase};
+use ikigai_tools::mcp::{McpDefinition, McpPlaces, McpServers, McpStatusPhase, PREFIX};
 use ikigai_tools::{CallContext, CallInputs, Confinement, Place, Run, Tool};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -48,14 +48,17 @@ async fn run() -> Result<(), String> {
     let calls = calls_of_context();
     for tool in servers.tools(workdir).await {
         let spec = tool.spec();
+        if !spec.name.starts_with(PREFIX) {
+            continue;
+        }
         let named = |name: &str| spec.name == ikigai_tools::mcp::tool_name(SERVER, name);
         let wanted: Vec<Value> = match &calls {
-            Some(calls) => calls
+            Some(calls) if calls.iter().any(|(name, _)| named(name)) => calls
                 .iter()
                 .filter(|(name, _)| named(name))
                 .map(|(_, arguments)| arguments.clone())
                 .collect(),
-            None => vec![example(&spec.parameters)],
+            _ => vec![example(&spec.parameters)],
         };
         for arguments in wanted {
             call(&tool, &arguments).await?;
@@ -81,6 +84,11 @@ fn example(schema: &Value) -> Value {
     let properties = schema.get("properties").and_then(Value::as_object);
     let mut arguments = Map::new();
     for (name, property) in properties.into_iter().flatten() {
+        let choices = property.get("enum").and_then(Value::as_array);
+        if let Some(first) = choices.and_then(|choices| choices.first()) {
+            arguments.insert(name.clone(), first.clone());
+            continue;
+        }
         let value = match property.get("type").and_then(Value::as_str) {
             Some("number" | "integer") => json!(5),
             Some("boolean") => json!(true),

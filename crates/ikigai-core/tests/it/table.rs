@@ -7,7 +7,7 @@ use ikigai_core::data::{
     SystemData, SystemOrigin, Tagged, ToolCallData, ToolResultData, TouchedFile, UsageData,
     UserData, UserOrigin, Verdict, Via,
 };
-use ikigai_core::settings::{Approve, ModelChoice, Pin, Rule, Spend, WorktreeSetting};
+use ikigai_core::settings::{Approve, ModelChoice, Pin, Rule, Spend, StoredTools, WorktreeSetting};
 use ikigai_core::words::Severity;
 use ikigai_core::{AgentId, Event, RowRef, Seq, Settings};
 use serde_json::{Value, json};
@@ -99,6 +99,10 @@ fn settings() -> Settings {
             checkout: some("/w"),
             base: some("00ff"),
         }),
+        tools: Some(StoredTools {
+            hash: some("00ff"),
+            bytes: Some(7),
+        }),
     }
 }
 
@@ -118,7 +122,8 @@ fn settings_json() -> Value {
         "worktree": {
             "agent": B, "path": "/c/child-x", "repository": "/w/.git", "checkout": "/w",
             "base": "00ff"
-        }
+        },
+        "tools": {"hash": "00ff", "bytes": 7}
     })
 }
 

@@ -19,7 +19,9 @@ pub(crate) enum McpFailure {
     #[error("the connection ended")]
     Closed,
     /// The server wants a login.
-    #[error("it wants a login: run `ikigai mcp login NAME`")]
+    #[error(
+        "it wants a login, which ikigai has not: set its token in `headers` or `bearer_token_env_var`"
+    )]
     Unauthorized,
     /// It speaks no revision that ikigai speaks, or is no MCP server.
     #[error("{0}")]

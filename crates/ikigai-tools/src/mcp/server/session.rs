@@ -101,7 +101,10 @@ impl Session {
                         child: None,
                     }),
                     Ok(Err(McpFailure::Closed)) => Err(StartFailure::new("it is not reachable")),
-                    Ok(Err(failure)) => Err(StartFailure::new(failure.to_string())),
+                    Ok(Err(failure)) => Err(StartFailure {
+                        reason: failure.to_string(),
+                        is_refusal: matches!(failure, McpFailure::Protocol(_)),
+                    }),
                     Err(_) => Err(StartFailure::new(format!(
                         "it did not answer within {} s",
                         limit.as_secs()
