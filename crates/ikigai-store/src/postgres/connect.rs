@@ -254,7 +254,7 @@ impl Link {
             }
             WantedServer::Standby if !is_standby => {
                 return Err(ServerError::Unfit {
-                    reason: "the server is no standby".to_owned(),
+                    reason: "the server is not a standby".to_owned(),
                     advice: "check `target_session_attrs` in the URL",
                 });
             }

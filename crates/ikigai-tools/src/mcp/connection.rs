@@ -20,7 +20,7 @@ pub(crate) enum McpFailure {
     Closed,
     /// The server wants a login.
     #[error(
-        "it wants a login, which ikigai has not: set its token in `headers` or `bearer_token_env_var`"
+        "it needs a login, which ikigai cannot do: set its token in `headers` or `bearer_token_env_var`"
     )]
     Unauthorized,
     /// It speaks no revision that ikigai speaks, or is no MCP server.
