@@ -95,6 +95,7 @@ impl SharedLog {
         log
     }
 
+    #[expect(clippy::unused_self, reason = "the proxy is that of the log's server")]
     fn proxy(&self, delay: Duration) -> MeteredProxy {
         MeteredProxy::to(server().directory(), delay)
     }
@@ -168,7 +169,9 @@ fn turns(under: &Path, agents: usize) {
     // The first turn prepares statements and takes leases.
     for _ in 0..2 {
         settle(&mut screens, SETTLED);
-        proxies.iter().for_each(|proxy| drop(proxy.take()));
+        for proxy in &proxies {
+            drop(proxy.take());
+        }
         screens[0].send("hello\r");
         wait_for_end(&mut screens[0]);
     }
@@ -186,7 +189,7 @@ fn turns(under: &Path, agents: usize) {
     );
     settle(&mut screens, IDLE);
     let idle = sum(proxies.iter().map(MeteredProxy::take));
-    let beats = idle.count(|name, sql| is_heartbeat(name, sql));
+    let beats = idle.count(is_heartbeat);
     let each = number(idle.statements.len()) / number(beats.max(1));
     judge(
         &format!("{title}: idle, each heartbeat"),
@@ -222,7 +225,7 @@ fn list(under: &Path) {
         let begun = Instant::now();
         let output = home.command(&["agents"]).output().unwrap();
         times.push(begun.elapsed().as_secs_f64() * 1e3);
-        let lines = output.stdout.iter().filter(|byte| **byte == b'\n').count();
+        let lines = String::from_utf8_lossy(&output.stdout).lines().count();
         assert!(lines > LISTED, "{lines} lines");
         traffic = proxy.take();
     }
