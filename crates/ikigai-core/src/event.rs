@@ -3,10 +3,11 @@
 use thiserror::Error;
 
 use crate::data::{
-    AgentKilledData, AssistantData, CommandData, ErrorData, ForkData, ForkRole, InterruptedData,
-    MarkData, ProcessData, RewindData, SummaryData, SystemData, ToolCallData, ToolResultData,
-    UsageData, UserData, write,
+    AgentKilledData, AssistantData, Cause, CommandData, ErrorData, ForkData, ForkRole,
+    InterruptedData, KilledBy, MarkData, ProcessData, RewindData, SummaryData, SystemData,
+    SystemOrigin, ToolCallData, ToolResultData, UsageData, UserData, UserOrigin, write,
 };
+use crate::identity::PersonName;
 use crate::ids::{AgentId, Micros, RowRef};
 use crate::kind::{Kind, PartRule, StoredKind, UnknownKind};
 
@@ -59,6 +60,9 @@ pub enum Event {
     Process { command: String, data: ProcessData },
 }
 
+/// Commands that a person gives by starting the program, so that their rows show no typed line.
+const COMMANDS_OF_PERSON: [&str; 3] = ["start", "model", "approve"];
+
 impl Event {
     /// Returns the kind of row that this event becomes.
     pub const fn kind(&self) -> Kind {
@@ -104,6 +108,32 @@ impl Event {
         }
     }
 
+    /// Returns true if a person caused the event, not the engine or the model.
+    ///
+    /// Messages that a child begins with follow its `fork` row, and delivered mail follows its sender.
+    pub fn is_of_person(&self) -> bool {
+        match self {
+            Self::System { data, .. } => data.origin != Some(SystemOrigin::Fork),
+            Self::User { data, .. } => data.origin == Some(UserOrigin::Typed),
+            Self::Clear | Self::Mark(_) | Self::Rewind(_) => true,
+            Self::Fork { data, .. } => data.call.is_none(),
+            Self::Command { data, .. } => {
+                let typed = data.echo.is_some() || data.by.is_some();
+                let command = data.command.as_deref();
+                typed || command.is_some_and(|it| COMMANDS_OF_PERSON.contains(&it))
+            }
+            Self::AgentKilled(data) => data.by == Some(KilledBy::User),
+            Self::Interrupted(data) => data.cause == Some(Cause::User),
+            Self::Assistant { .. }
+            | Self::ToolCall { .. }
+            | Self::ToolResult { .. }
+            | Self::Usage(_)
+            | Self::Error { .. }
+            | Self::Summary { .. }
+            | Self::Process { .. } => false,
+        }
+    }
+
     /// Makes the row that is to be stored for `agent`.
     ///
     /// U+0000 in the text becomes U+2400, because PostgreSQL refuses it; data keeps it escaped.
@@ -118,6 +148,7 @@ impl Event {
             content: content.map(without_nul),
             data,
             created_at,
+            author: None,
         }
     }
 
@@ -166,6 +197,8 @@ pub struct NewRow {
     pub data: Option<String>,
     /// Time of the event.
     pub created_at: Micros,
+    /// Person who caused it; none for the engine or the model.
+    pub author: Option<PersonName>,
 }
 
 /// Why a row may not be inserted.
@@ -183,6 +216,13 @@ pub enum InsertError {
 }
 
 impl NewRow {
+    /// Names the person who caused the row.
+    #[must_use]
+    pub fn by(mut self, author: Option<PersonName>) -> Self {
+        self.author = author;
+        self
+    }
+
     /// Checks the row against its kind's insert rule. Every store does so before it writes.
     pub fn check(&self) -> Result<(), InsertError> {
         let rule = self.kind.insert_rule();
@@ -219,4 +259,6 @@ pub struct Row {
     pub data: Option<String>,
     /// Time of the event.
     pub created_at: Micros,
+    /// Person who caused it; none for the engine or the model.
+    pub author: Option<PersonName>,
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use ikigai_core::names::{free_name, stem};
 use ikigai_core::render::{Names, Shown};
-use ikigai_core::{AgentId, RowRef};
+use ikigai_core::{AgentId, RowRef, SessionId};
 use ikigai_store::StoreError;
 
 use crate::{EngineError, EngineReader};
@@ -69,13 +69,19 @@ fn names(own: AgentId, name_of: &dyn Fn(AgentId) -> Option<String>) -> Names<'_>
     }
 }
 
-/// Finds a name that no living agent has and that is not in `taken`.
+/// Finds a name that no living agent of a session has and that is not in `taken`.
+///
+/// Without a session it is about to be made, and has no agents.
 pub(crate) async fn find_free_name(
     engine: &EngineReader,
+    session: Option<SessionId>,
     wanted: &str,
     taken: &[String],
 ) -> Result<String, EngineError> {
-    let living = engine.reader().living_names(stem(wanted)).await?;
+    let living = match session {
+        Some(session) => engine.reader().living_names(session, stem(wanted)).await?,
+        None => Vec::new(),
+    };
     let living: HashSet<String> = living.into_iter().collect();
     let is_taken = |name: &str| living.contains(name) || taken.iter().any(|one| one == name);
     Ok(free_name(wanted, is_taken))

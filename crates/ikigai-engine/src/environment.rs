@@ -64,6 +64,11 @@ pub trait Environment: Send + Sync {
         None
     }
 
+    /// Returns the host name of the machine, for display.
+    fn host(&self) -> Option<String> {
+        None
+    }
+
     /// Handles a crash point; tests end the process there.
     fn crash_point(&self, _point: CrashPoint) {}
 }

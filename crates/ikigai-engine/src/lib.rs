@@ -55,7 +55,7 @@ pub use agent_names::NameCache;
 pub use budget::{Cap, UsedCap};
 pub use context::{Context, ContextEstimate, ContextTurn};
 pub use cost::{Cost, CostBy, Share};
-pub use engine::{Engine, EngineReader};
+pub use engine::{Engine, EngineReader, is_agent_here};
 pub use environment::{CrashPoint, Environment, Platform, System};
 pub use error::EngineError;
 pub use family::{Branch, ChildSeat, ForkRequest, Forked, MergeOf};
@@ -72,6 +72,7 @@ pub use inbox::{
 };
 pub use inbox_entry::{InboxEntry, InboxKind};
 pub use input::{CommandLine, ShellLine, UnknownCommand, UserInput};
+pub use ledger::{HolderRequests, adopt_session};
 pub use lifecycle::{HeldFork, Stopped};
 pub use limits::{AgentLimits, Limits, Resume};
 pub use past_request::PastRequest;
@@ -85,6 +86,7 @@ pub use worktrees::{WorktreeMerge, WorktreePlan};
 // Types that front ends read, from one place.
 pub use ikigai_providers::{Offer, TypedKey, looks_like_key};
 pub use ikigai_store::{
-    Agent, AgentError, AgentRecord, CommitError, MailId, ProcessRecord, Pulse, Status, StoreError,
+    Agent, AgentError, AgentRecord, CommitError, MailId, ProcessRecord, Pulse, RequestId,
+    RequestRecord, RequestState, Status, StoreError,
 };
 pub use ikigai_tools::permission::GrantKey;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use ikigai_core::{AgentId, RowRef, SessionId};
-use ikigai_store::{AgentRecord, Hit, SearchPage, SearchQuery, SortOrder, Status};
+use ikigai_store::{AgentRecord, Hit, SearchPage, SearchQuery, SessionRecord, SortOrder, Status};
 
 use crate::{EngineError, EngineReader};
 
@@ -75,8 +75,8 @@ impl Named {
 
 impl EngineReader {
     /// Searches the log for a typed query.
-    /// A query has words, `"several words"`, `begin*`, and filters: `agent:`, `kind:`, `model:`,
-    /// `before:`, `after:`, `path:`. The inner error describes a mistake in it.
+    /// A query has words, `"several words"`, `begin*`, and filters: `agent:`, `by:`, `kind:`,
+    /// `model:`, `before:`, `after:`, `path:`. The inner error describes a mistake in it.
     pub async fn search(
         &self,
         typed: &str,
@@ -99,6 +99,7 @@ impl EngineReader {
             },
             directory: self.directory(&filters, options.workdir),
             kinds: filters.kinds,
+            author: filters.author,
             model: filters.model,
             before: filters.before,
             after: filters.after,
@@ -112,7 +113,9 @@ impl EngineReader {
             line_chars: options.line_chars,
         };
         let page = self.reader().search(query).await?;
-        Ok(Ok(search_results(page, options.order, &agents)))
+        let sessions = self.reader().sessions().await?;
+        let known = KnownAgents { agents, sessions };
+        Ok(Ok(search_results(page, options.order, &known)))
     }
 
     /// Returns the directory in its stored form.
@@ -175,9 +178,9 @@ fn agents_named(agents: &[AgentRecord], filters: &Filters) -> Result<Option<Vec<
     Ok(Some(found))
 }
 
-fn search_results(page: SearchPage, options: SortOrder, agents: &[AgentRecord]) -> SearchResults {
+fn search_results(page: SearchPage, options: SortOrder, all: &KnownAgents) -> SearchResults {
     let known: HashMap<AgentId, &AgentRecord> =
-        agents.iter().map(|agent| (agent.id, agent)).collect();
+        all.agents.iter().map(|agent| (agent.id, agent)).collect();
     let mut typed: HashMap<AgentId, String> = HashMap::new();
     let mut notes = Vec::new();
     if page.whole_words {
@@ -194,7 +197,7 @@ fn search_results(page: SearchPage, options: SortOrder, agents: &[AgentRecord]) 
         let agent = known.get(&hit.at.agent);
         let typed = typed.entry(hit.at.agent);
         let typed = typed.or_insert_with(|| {
-            agent.map_or_else(|| hit.at.agent.to_string(), |agent| typed_as(agent, agents))
+            agent.map_or_else(|| hit.at.agent.to_string(), |agent| all.typed_as(agent))
         });
         hits.push(Named {
             agent: agent.map(|agent| agent.name.clone()).unwrap_or_default(),
@@ -210,14 +213,41 @@ fn search_results(page: SearchPage, options: SortOrder, agents: &[AgentRecord]) 
     }
 }
 
-/// Returns the name or id prefix that identifies only this agent. A name refers to the living agent
-/// of that name.
+/// All agents, with their workspaces.
+struct KnownAgents {
+    agents: Vec<AgentRecord>,
+    sessions: Vec<SessionRecord>,
+}
+
+impl KnownAgents {
+    /// Returns the name, `WORKSPACE/NAME` or id prefix that identifies only this agent.
+    ///
+    /// A name refers to the living agent of that name.
+    fn typed_as(&self, agent: &AgentRecord) -> String {
+        let named = |other: &&AgentRecord| other.id != agent.id && other.name == agent.name;
+        let lives = |other: &AgentRecord| other.status == Status::Running;
+        let mut others = self.agents.iter().filter(named);
+        if lives(agent) && !others.any(lives) {
+            return agent.name.clone();
+        }
+        let workspace = self.sessions.iter().find(|it| it.id == agent.session);
+        if let Some(workspace) = workspace.filter(|_| lives(agent)) {
+            let namesakes = self.sessions.iter().filter(|it| it.name == workspace.name);
+            if namesakes.count() == 1 {
+                return format!("{}/{}", workspace.name, agent.name);
+            }
+        }
+        typed_as(agent, &self.agents)
+    }
+}
+
+/// Returns the name or id prefix that identifies only this agent.
 fn typed_as(agent: &AgentRecord, agents: &[AgentRecord]) -> String {
     let is_alone = |means: &dyn Fn(&AgentRecord) -> bool| {
         let others = agents.iter().filter(|other| other.id != agent.id);
         !others.into_iter().any(means)
     };
-    if agent.status == Status::Running || is_alone(&|other| other.name == agent.name) {
+    if is_alone(&|other| other.name == agent.name) {
         return agent.name.clone();
     }
     let id = agent.id.to_string();

@@ -1,13 +1,15 @@
 //! The unit of writing: one batch is stored whole or not at all.
 
-use ikigai_core::{AgentId, Epoch, Micros, NewRow, Row, RowRef, Seq, SessionId};
+use ikigai_core::{
+    AgentId, Epoch, MachineId, Micros, NewRow, PersonName, Row, RowRef, Seq, SessionId,
+};
 
 use tokio::sync::oneshot;
 
 use crate::error::CommitError;
 use crate::records::{
-    BlobHash, EffectClass, JobRecord, MailId, MailOrigin, MailTopic, ReservationId, RunId,
-    SeenMark, Snapshot, Spending, Status,
+    BlobHash, EffectClass, JobRecord, MailId, MailOrigin, MailTopic, RequestId, RequestRecord,
+    ReservationId, RunId, SeenMark, SessionRecord, Snapshot, Spending, Status,
 };
 
 /// Rows and effects that become true at one moment.
@@ -49,12 +51,9 @@ pub struct LeaseClaim {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Creates a session.
-    MakeSession {
-        session: SessionId,
-        name: String,
-        directory: String,
-        at: Micros,
-    },
+    MakeSession(SessionRecord),
+    /// Gives a session to a machine and a directory.
+    MoveSession(SessionMove),
     /// Changes the agent table.
     Agent(AgentEffect),
     /// Changes a lease.
@@ -67,6 +66,8 @@ pub enum Effect {
     Run(RunEffect),
     /// Changes the record of a background process.
     Job(JobEffect),
+    /// Sends or settles a request to the holder of an agent.
+    Request(RequestEffect),
     /// Checks a cap, and changes what is reserved under it.
     Budget(BudgetEffect),
     /// Stores one part of a blob; an existing part stays unchanged.
@@ -81,6 +82,19 @@ pub enum Effect {
     MarkSeen { person: String, mark: SeenMark },
 }
 
+/// New place of a session, which was on another machine or in another directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionMove {
+    /// The session.
+    pub session: SessionId,
+    /// Its machine.
+    pub machine: Option<MachineId>,
+    /// Host name of its machine, for display.
+    pub host: Option<String>,
+    /// Its directory.
+    pub directory: String,
+}
+
 /// A change of the agent table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentEffect {
@@ -88,7 +102,7 @@ pub enum AgentEffect {
     ///
     /// Refused if its parent no longer runs.
     Create { agent: NewAgent, owned: bool },
-    /// Sets the cached name of an agent; no other running agent may have it.
+    /// Sets the cached name of an agent; no other running agent of its session may have it.
     SetName { agent: AgentId, name: String },
     /// Sets the cached parent and fork point of an agent.
     SetOrigin {
@@ -130,12 +144,13 @@ pub enum DraftEffect {
 pub enum MailEffect {
     /// Sends mail; refused if the receiver is not running.
     ///
-    /// Mail of an agent, and only that, names its sender.
+    /// Mail of an agent, and only that, names its sender; mail of a user names the author.
     Send {
         mail: MailId,
         to: AgentId,
         origin: MailOrigin,
         from: Option<AgentId>,
+        author: Option<PersonName>,
         about: MailTopic,
         text: String,
         at: Micros,
@@ -154,6 +169,19 @@ pub enum MailEffect {
     Withdraw { mail: MailId },
     /// Bounces mail, because the receiver died.
     Bounce { mail: MailId },
+}
+
+/// A change of the requests to holders of agents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestEffect {
+    /// Sends a request, which then waits.
+    Send(RequestRecord),
+    /// Acknowledges a waiting request; only the holder of the agent's lease may.
+    Take { request: RequestId, agent: AgentId },
+    /// Answers a request that was taken.
+    Answer { request: RequestId, answer: String },
+    /// Gives up a request that still waits.
+    Expire { request: RequestId },
 }
 
 /// A change of the journal of tool runs.
@@ -228,7 +256,7 @@ impl SpendingLimit {
 pub struct NewAgent {
     /// Its id.
     pub id: AgentId,
-    /// Its name; no running agent may have it.
+    /// Its name; no running agent of its session may have it.
     pub name: String,
     /// Its session.
     pub session: SessionId,
@@ -276,4 +304,5 @@ pub(crate) fn is_same_row(found: &Row, written: &NewRow) -> bool {
         && found.created_at == written.created_at
         && found.content == written.content
         && found.data == written.data
+        && found.author == written.author
 }

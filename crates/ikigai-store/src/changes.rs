@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 
 use ikigai_core::{AgentId, Seq};
 
-use crate::batch::{AgentEffect, Batch, Committed, DraftEffect, Effect, LeaseEffect, MailEffect};
+use crate::batch::{
+    AgentEffect, Batch, Committed, DraftEffect, Effect, LeaseEffect, MailEffect, RequestEffect,
+};
 
 /// Limit of an encoded notification; PostgreSQL refuses 8,000 bytes.
 const MOST_BYTES: usize = 7_000;
@@ -73,6 +75,11 @@ impl LogChanges {
                 self.mail.insert(*to);
                 self.stored += 1;
             }
+            // Its holder looks for it as for mail.
+            Effect::Request(RequestEffect::Send(request)) => {
+                self.mail.insert(request.agent);
+            }
+            Effect::MoveSession(_) => self.is_partial = true,
             Effect::MarkSeen { .. } => self.are_marks_changed = true,
             // A row shows delivered mail, and the others concern only their owner.
             Effect::Mail(
@@ -80,7 +87,12 @@ impl LogChanges {
                 | MailEffect::Withdraw { .. }
                 | MailEffect::Bounce { .. },
             )
-            | Effect::MakeSession { .. }
+            | Effect::Request(
+                RequestEffect::Take { .. }
+                | RequestEffect::Answer { .. }
+                | RequestEffect::Expire { .. },
+            )
+            | Effect::MakeSession(_)
             | Effect::Run(_)
             | Effect::Job(_)
             | Effect::Budget(_)

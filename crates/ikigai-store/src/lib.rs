@@ -34,18 +34,20 @@ mod watch;
 
 pub use batch::{
     AgentEffect, Batch, BudgetEffect, Committed, DraftEffect, Effect, HeadClaim, JobEffect,
-    LeaseClaim, LeaseEffect, MailEffect, NewAgent, RunEffect, SpendingLimit,
+    LeaseClaim, LeaseEffect, MailEffect, NewAgent, RequestEffect, RunEffect, SessionMove,
+    SpendingLimit,
 };
 pub use changes::LogChanges;
 pub use error::{CommitError, StoreError};
 pub use history::{Agent, AgentError};
-pub use log::{Admin, BoxFuture, Log, ReadFuture, ReadLog};
+pub use log::{Admin, BoxFuture, Log, MOST_NAMESAKES, ReadFuture, ReadLog};
 pub use outline::{AgentOutline, TurnRow};
 pub use postgres::PostgresStore;
 pub use records::{
     AgentRecord, Ancestry, BlobHash, DraftRecord, EffectClass, Head, JobRecord, MailId, MailOrigin,
-    MailRecord, MailState, MailTopic, ProcessRecord, Pulse, ReservationId, RestorePoint, RunId,
-    RunRecord, SeenMark, SessionRecord, Snapshot, Spending, Status,
+    MailRecord, MailState, MailTopic, ProcessRecord, Pulse, RequestId, RequestRecord, RequestState,
+    ReservationId, RestorePoint, RunId, RunRecord, SeenMark, SessionRecord, Snapshot, Spending,
+    Status,
 };
 pub use search::{Hit, SearchCursor, SearchPage, SearchQuery, SortOrder};
 pub use server_report::ServerReport;

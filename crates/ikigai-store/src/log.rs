@@ -15,13 +15,16 @@ use crate::outline::{AgentOutline, MERGE_ROWS, TurnRow, may_change_merges};
 use crate::portable::{RestoreError, RestoreMode, Restored};
 use crate::records::{
     AgentRecord, Ancestry, BlobHash, DraftRecord, Head, JobRecord, MailRecord, MailState,
-    PageCollector, ProcessRecord, Pulse, RestorePoint, RunRecord, SeenMark, SessionRecord,
-    Snapshot, Status,
+    PageCollector, ProcessRecord, Pulse, RequestId, RequestRecord, RestorePoint, RunRecord,
+    SeenMark, SessionRecord, Snapshot, Status,
 };
 use crate::search::{SearchPage, SearchQuery};
 use crate::server_report::ServerReport;
 use crate::sql::{QueryError, QueryLimits, QueryTable};
 use crate::watch::Watch;
+
+/// Limit of agents that [`ReadLog::find_by_name`] returns.
+pub const MOST_NAMESAKES: usize = 16;
 
 /// Future of a read.
 pub type ReadFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
@@ -198,19 +201,30 @@ pub trait ReadLog: Send + Sync {
     /// Returns the record of one agent.
     fn agent(&self, agent: AgentId) -> ReadFuture<'_, Option<AgentRecord>>;
 
-    /// Finds the running agent of this name.
-    fn find_by_name<'a>(&'a self, name: &'a str) -> ReadFuture<'a, Option<AgentRecord>> {
+    /// Finds the running agents of this name, in one session or in all, in order of creation.
+    ///
+    /// At most [`MOST_NAMESAKES`] are returned.
+    fn find_by_name<'a>(
+        &'a self,
+        session: Option<SessionId>,
+        name: &'a str,
+    ) -> ReadFuture<'a, Vec<AgentRecord>> {
         Box::pin(async move {
-            let agents = self.agents(None).await?.into_iter();
-            let mut living = agents.filter(|agent| agent.status == Status::Running);
-            Ok(living.find(|agent| agent.name == name))
+            let mut agents = self.agents(session).await?;
+            agents.retain(|agent| agent.status == Status::Running && agent.name == name);
+            agents.truncate(MOST_NAMESAKES);
+            Ok(agents)
         })
     }
 
-    /// Names of running agents that start with a prefix.
-    fn living_names<'a>(&'a self, prefix: &'a str) -> ReadFuture<'a, Vec<String>> {
+    /// Names of a session's running agents that start with a prefix.
+    fn living_names<'a>(
+        &'a self,
+        session: SessionId,
+        prefix: &'a str,
+    ) -> ReadFuture<'a, Vec<String>> {
         Box::pin(async move {
-            let agents = self.agents(None).await?.into_iter();
+            let agents = self.agents(Some(session)).await?.into_iter();
             let living = agents.filter(|agent| agent.status == Status::Running);
             let names = living.map(|agent| agent.name);
             Ok(names.filter(|name| name.starts_with(prefix)).collect())
@@ -247,6 +261,17 @@ pub trait ReadLog: Send + Sync {
     /// Returns all sessions, in order of creation.
     fn sessions(&self) -> ReadFuture<'_, Vec<SessionRecord>>;
 
+    /// Returns the sessions of a directory on all machines, in order of creation.
+    ///
+    /// Called at every start, so engines should not read the others.
+    fn sessions_in<'a>(&'a self, directory: &'a str) -> ReadFuture<'a, Vec<SessionRecord>> {
+        Box::pin(async move {
+            let mut sessions = self.sessions().await?;
+            sessions.retain(|session| session.directory == directory);
+            Ok(sessions)
+        })
+    }
+
     /// Returns all mail to an agent, in order of sending.
     fn mail(&self, to: AgentId) -> ReadFuture<'_, Vec<MailRecord>>;
 
@@ -270,6 +295,12 @@ pub trait ReadLog: Send + Sync {
 
     /// Returns the newest `limit` `process` rows of a span, newest first.
     fn process_rows(&self, span: Span, limit: usize) -> ReadFuture<'_, Vec<Row>>;
+
+    /// Returns waiting requests to agents whose leases this process holds, in order of sending.
+    fn waiting_requests(&self) -> ReadFuture<'_, Vec<RequestRecord>>;
+
+    /// Returns a request to the holder of an agent.
+    fn request(&self, request: RequestId) -> ReadFuture<'_, Option<RequestRecord>>;
 
     /// Returns the marks of a person on running agents, and those of everyone, in order of creation.
     ///

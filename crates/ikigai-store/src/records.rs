@@ -8,7 +8,8 @@ use ikigai_core::data::{self, Amounts, UsageData};
 use ikigai_core::words::stored_words;
 pub use ikigai_core::words::{EffectClass, UnknownWord};
 use ikigai_core::{
-    AgentId, ControlQuery, Epoch, Micros, PageQuery, ProcessId, Row, RowRef, Seq, SessionId, Span,
+    AgentId, ControlQuery, Epoch, MachineId, Micros, PageQuery, PersonName, ProcessId, Row, RowRef,
+    Seq, SessionId, Span,
 };
 
 stored_words! {
@@ -64,6 +65,45 @@ stored_words! {
 /// Id of a mail, drawn by the sender, so that sending twice is detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MailId(pub u128);
+
+stored_words! {
+    /// State of a request to the holder of an agent.
+    RequestState {
+        /// No process took it yet.
+        Waiting = "waiting",
+        /// The holder took it.
+        Taken = "taken",
+        /// The holder answered it.
+        Answered = "answered",
+        /// No process took it in time.
+        Expired = "expired",
+    }
+}
+
+/// Id of a request to the holder of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RequestId(pub u128);
+
+/// Record of a request to the process that holds an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestRecord {
+    /// Its id.
+    pub id: RequestId,
+    /// The agent.
+    pub agent: AgentId,
+    /// Person who sent it.
+    pub author: Option<PersonName>,
+    /// Time of sending.
+    pub sent_at: Micros,
+    /// Time after which it is given up.
+    pub expires_at: Micros,
+    /// Its state.
+    pub state: RequestState,
+    /// The request as JSON.
+    pub body: String,
+    /// The answer as JSON.
+    pub answer: Option<String>,
+}
 
 /// Id of one run of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -265,6 +305,21 @@ pub struct SessionRecord {
     pub directory: String,
     /// Time of creation.
     pub created_at: Micros,
+    /// Its machine; none in a store of before machines, until a machine of that host claims it.
+    pub machine: Option<MachineId>,
+    /// Host name of its machine, for display.
+    pub host: Option<String>,
+}
+
+impl SessionRecord {
+    /// Returns true if a machine's processes work in the session.
+    ///
+    /// A session without a machine is of the machine with its host name, or of any if it has none.
+    pub fn is_on(&self, machine: Option<MachineId>, host: Option<&str>) -> bool {
+        let is_unclaimed = self.machine.is_none();
+        self.machine == machine
+            || is_unclaimed && (self.host.is_none() || self.host.as_deref() == host)
+    }
 }
 
 /// Record of a process that may own agents.
@@ -278,6 +333,10 @@ pub struct ProcessRecord {
     pub pid: u32,
     /// Time of start.
     pub started: Micros,
+    /// Its machine.
+    pub machine: Option<MachineId>,
+    /// Person for whom it works.
+    pub person: Option<PersonName>,
 }
 
 impl ProcessRecord {
@@ -317,6 +376,8 @@ pub struct MailRecord {
     pub origin: MailOrigin,
     /// Sending agent.
     pub from: Option<AgentId>,
+    /// Person who sent it, if a user did.
+    pub author: Option<PersonName>,
     /// Its topic.
     pub about: MailTopic,
     /// Number of the receiver's background process that it is a notice about.

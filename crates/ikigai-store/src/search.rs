@@ -2,7 +2,7 @@
 
 use ikigai_core::find::{SEARCHED_BYTES, Searched, Snippet, Words, ends, searchable_text};
 use ikigai_core::render::render;
-use ikigai_core::{AgentId, Kind, Micros, Row, RowRef, StoredKind};
+use ikigai_core::{AgentId, Kind, Micros, PersonName, Row, RowRef, StoredKind};
 
 /// Limit of agents that one search is restricted to.
 pub(crate) const MOST_AGENTS: usize = 64;
@@ -28,6 +28,8 @@ pub struct SearchQuery {
     pub kinds: Vec<Kind>,
     /// Words in the name of the row's model.
     pub model: Option<Words>,
+    /// Person who caused the rows.
+    pub author: Option<PersonName>,
     /// Rows before this time.
     pub before: Option<Micros>,
     /// Rows at this time or later.
@@ -82,6 +84,8 @@ pub struct Hit {
     pub kind: StoredKind,
     /// Its time.
     pub created_at: Micros,
+    /// Person who caused it.
+    pub author: Option<PersonName>,
     /// The line with the words.
     pub snippet: Snippet,
 }
@@ -120,6 +124,7 @@ impl Hit {
             at: row.at,
             kind: row.kind.clone(),
             created_at: row.created_at,
+            author: row.author.clone(),
             snippet,
         })
     }

@@ -7,15 +7,18 @@
 mod budget_rules;
 mod facts;
 mod job_rules;
+mod request_rules;
 mod row_keys;
 mod rules;
 mod seen_rules;
+mod session_rules;
 mod writes;
 
 pub use facts::{AgentFacts, BudgetFacts, FactChanges, FactKeys, Facts, LeaseHolder, MailFacts};
 pub use rules::decide;
 pub use writes::{
-    AgentWrite, BudgetWrite, DraftWrite, HeadWrite, JobWrite, MailWrite, RunWrite, Write, Writes,
+    AgentWrite, BudgetWrite, DraftWrite, HeadWrite, JobWrite, MailWrite, RequestWrite, RunWrite,
+    Write, Writes,
 };
 
 pub(crate) use row_keys::RowKeys;

@@ -129,6 +129,8 @@ impl ChosenStore {
                     host: "test".to_owned(),
                     pid: std::process::id(),
                     started: Micros(0),
+                    machine: None,
+                    person: None,
                 };
                 open_log(place, record).unwrap()
             }

@@ -40,14 +40,17 @@ macro_rules! forward_reads {
                 open_runs(agent: ikigai_core::AgentId) -> Vec<ikigai_store::RunRecord>;
                 open_jobs(of: Option<ikigai_core::AgentId>) -> Vec<ikigai_store::JobRecord>;
                 jobs(agent: ikigai_core::AgentId, limit: usize) -> Vec<ikigai_store::JobRecord>;
+                waiting_requests() -> Vec<ikigai_store::RequestRecord>;
+                request(request: ikigai_store::RequestId) -> Option<ikigai_store::RequestRecord>;
                 draft(agent: ikigai_core::AgentId) -> Option<ikigai_store::DraftRecord>;
                 blob(hash: ikigai_store::BlobHash) -> Option<Vec<u8>>;
                 search(query: ikigai_store::SearchQuery) -> ikigai_store::SearchPage;
                 index_chunk() -> u64;
             }
             forward_reads! { @borrowed $answer;
-                find_by_name(name: &'a str) -> Option<ikigai_store::AgentRecord>;
-                living_names(beginning: &'a str) -> Vec<String>;
+                find_by_name(session: Option<ikigai_core::SessionId>, name: &'a str) -> Vec<ikigai_store::AgentRecord>;
+                living_names(session: ikigai_core::SessionId, beginning: &'a str) -> Vec<String>;
+                sessions_in(directory: &'a str) -> Vec<ikigai_store::SessionRecord>;
                 seen(person: &'a str) -> Vec<ikigai_store::SeenMark>;
                 is_process_alive(process: &'a ikigai_store::ProcessRecord) -> bool;
             }
@@ -70,9 +73,9 @@ macro_rules! forward_reads {
             self.$by(move |store| $answer(store.$name($($argument),*)))
         })*
     };
-    (@borrowed $answer:path; $($name:ident($argument:ident: $kind:ty) -> $value:ty;)*) => {
-        $(fn $name<'a>(&'a self, $argument: $kind) -> ikigai_store::ReadFuture<'a, $value> {
-            self.read(move |store| $answer(store.$name($argument)))
+    (@borrowed $answer:path; $($name:ident($($argument:ident: $kind:ty),*) -> $value:ty;)*) => {
+        $(fn $name<'a>(&'a self, $($argument: $kind),*) -> ikigai_store::ReadFuture<'a, $value> {
+            self.read(move |store| $answer(store.$name($($argument),*)))
         })*
     };
 }

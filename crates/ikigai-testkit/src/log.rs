@@ -11,7 +11,7 @@ use ikigai_core::{
     SessionId, Target, project,
 };
 use ikigai_store::{
-    Agent, AgentEffect, Batch, Effect, HeadClaim, LeaseClaim, Log, NewAgent, history,
+    Agent, AgentEffect, Batch, Effect, HeadClaim, LeaseClaim, Log, NewAgent, SessionRecord, history,
 };
 use serde_json::Map;
 
@@ -43,12 +43,14 @@ impl TestLog {
         let ids = IdSource::new(seed);
         let store = MemoryStore::new(ids.process());
         let session = ids.session();
-        let make = Effect::MakeSession {
-            session,
+        let make = Effect::MakeSession(SessionRecord {
+            id: session,
             name: "test".to_owned(),
             directory: "/test".to_owned(),
-            at: Micros(0),
-        };
+            created_at: Micros(0),
+            machine: None,
+            host: None,
+        });
         block_on(store.commit(Batch {
             with: vec![make],
             ..Batch::default()

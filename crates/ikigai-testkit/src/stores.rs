@@ -190,6 +190,8 @@ pub fn this_process() -> ProcessRecord {
         host: "bench".to_owned(),
         pid: std::process::id(),
         started: Micros(0),
+        machine: None,
+        person: None,
     }
 }
 
@@ -263,5 +265,6 @@ pub fn row_of(row: NewRow, seq: Seq) -> Row {
         content: row.content,
         data: row.data,
         created_at: row.created_at,
+        author: None,
     }
 }

@@ -4,17 +4,20 @@ mod control;
 mod mcp;
 mod other_tools;
 mod project;
+mod workspace;
 
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use ikigai_core::PersonName;
 use ikigai_core::settings::Approve;
 
 pub(crate) use self::control::{CtlOrder, CtlVerb};
 pub(crate) use self::mcp::{McpAddOrder, McpListOrder, McpOrder, McpVerb};
 pub(crate) use self::project::{ToolsOrder, TrustOrder};
+pub(crate) use self::workspace::{WorkspaceOrder, WorkspaceVerb};
 use crate::config;
 
 /// Exit codes, listed in `--help`.
@@ -193,6 +196,8 @@ pub(crate) enum Verb {
     Log(LogOrder),
     /// List the agents
     Agents(AgentsOrder),
+    /// List workspaces (a directory of a machine), or adopt one
+    Workspace(WorkspaceOrder),
     /// List what waits for you: questions, failures and stopped turns of all agents
     Inbox(InboxOrder),
     /// Search all messages, tool calls and outputs, newest first
@@ -351,6 +356,10 @@ pub(crate) struct LogOrder {
     #[arg(long, value_name = "N")]
     pub(crate) tail: Option<usize>,
 
+    /// Print only events that this person caused
+    #[arg(long, value_name = "PERSON", conflicts_with = "request")]
+    pub(crate) by: Option<PersonName>,
+
     /// Print new events as they come, until Ctrl-C
     #[arg(long, short, conflicts_with = "request")]
     pub(crate) follow: bool,
@@ -364,7 +373,7 @@ pub(crate) struct LogOrder {
 #[derive(Debug, Args)]
 pub(crate) struct SearchOrder {
     /// Words that must all occur; `"exact phrase"`, `prefix*`, and filters: agent:NAME
-    /// kind:user,tool,… model:NAME before:2026-11-30 after:7d path:DIRECTORY
+    /// by:PERSON kind:user,tool,… model:NAME before:2026-11-30 after:7d path:DIRECTORY
     #[arg(value_name = "TEXT", required = true)]
     pub(crate) text: Vec<String>,
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use ikigai_core::PersonName;
 use ikigai_engine::{Engine, Environment, System};
 use ikigai_providers::registry::{Random, Registry, Variables};
 use ikigai_providers::transport::{Client, Deadlines};
@@ -28,12 +29,14 @@ use crate::trust::trusts_settings;
 const EXIT_MARGIN: Duration = Duration::from_millis(200);
 
 /// Returns the record of this process, under which it takes leases.
-pub(crate) fn this_process() -> ProcessRecord {
+pub(crate) fn this_process(person: Option<PersonName>) -> ProcessRecord {
     ProcessRecord {
         id: System.draw_process(),
         host: this_host(),
         pid: std::process::id(),
         started: System.now(),
+        machine: Some(identity::machine()),
+        person,
     }
 }
 
@@ -123,19 +126,21 @@ impl ProgramContext {
             let thread = std::thread::Builder::new().name("temporary files".to_owned());
             let _ = thread.spawn(remove_abandoned_directories);
         }
-        let store = AnyStore::open(place, this_process(), store_use)?;
+        let person = identity::person(place, config);
+        let store = AnyStore::open(place, this_process(person.clone()), store_use)?;
         let registry = Arc::new(registry(config)?);
         let safety = tools::safety(place, &registry, &config.work());
         let tools = tools::all(&registry, &config.work(), safety.hidden.clone());
         let tools = Arc::new(tools);
         let window = window_tokens()?.or(config.budget_tokens);
-        let machine = Machine::of(identity::person(place, config));
+        let machine = Machine::of(person);
         let engine = Engine::new(store.log(), Arc::new(machine), registry.clone())
             .with_window_tokens(window)
             .with_context_limits(config.context_limits()?)
             .with_tools(tools.clone(), safety)
             .with_limits(config.work().limits.limits())
             .with_crowd(config.work().agents.crowd())
+            .with_directory(&Here::find()?.session)
             .with_explore_model(config.work().agents.explore_model.clone())
             .with_keepers(keepers(&config.work()))
             .with_resume(config.resume());

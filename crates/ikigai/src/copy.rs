@@ -38,9 +38,9 @@ pub(crate) fn copy(order: &CopyOrder) -> Result<ExitCode> {
         print_stderr(&format!("error: no database at {from}"));
         return Ok(exit::STORE.into());
     }
-    let source = AnyStore::open(&from, this_process(), StoreUse::Reading)?;
+    let source = AnyStore::open(&from, this_process(None), StoreUse::Reading)?;
     let was_there = to.file().is_none_or(Path::exists);
-    let target = AnyStore::open(&to, this_process(), StoreUse::Work)?;
+    let target = AnyStore::open(&to, this_process(None), StoreUse::Work)?;
     let copied = carry_over(&source, &target);
     target.close();
     source.close();

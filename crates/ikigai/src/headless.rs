@@ -14,7 +14,7 @@ use ikigai_tui::terminal::{SignalEvent, Signals, enforce_exit_deadline, is_exiti
 
 use crate::arguments::ScreenOrder;
 use crate::context::{ProgramContext, configuration_for};
-use crate::control::{Clients, ControlServer};
+use crate::control::{Clients, ControlServer, StoreRequests};
 use crate::output::print_exact;
 use crate::screen::ScreenOptions;
 use crate::store_location;
@@ -52,7 +52,7 @@ pub(crate) fn headless(db: Option<String>, order: &ScreenOrder) -> Result<ExitCo
         if let Some(row) = row {
             driver.go_to(row).await;
         }
-        driver.set_neighbours(Arc::new(Clients::here()?));
+        driver.set_neighbours(Arc::new(Clients::here(program.engine.clone())?));
         // A background process has no input and must not take the drafts of a screen.
         if mode == RunMode::Headless
             && let Some(directory) = store_location::drafts(&store)
@@ -60,6 +60,7 @@ pub(crate) fn headless(db: Option<String>, order: &ScreenOrder) -> Result<ExitCo
             driver.set_drafts(DraftFiles::at(directory));
         }
         let (sender, orders) = RequestQueue::new(theme, mode);
+        let _requests = StoreRequests::start(sender.clone(), program.engine.clone());
         let server = ControlServer::start(sender, program.engine.clone())?;
         let mut stage = ControlledScreen::new(driver, orders);
         stage.driver.take_back().await;

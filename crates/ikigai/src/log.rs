@@ -215,6 +215,10 @@ impl<'a> Printer<'a> {
     }
 
     async fn print_row(&mut self, row: &Row) -> Result<()> {
+        let by = self.order.by.as_ref();
+        if by.is_some_and(|by| row.author.as_ref() != Some(by)) {
+            return Ok(());
+        }
         if self.order.json {
             print_json(&json_of(row))?;
             return Ok(());
@@ -235,11 +239,14 @@ impl<'a> Printer<'a> {
             return Ok(());
         }
         let place = self.called.row(self.engine, self.own, row.at).await?;
+        let author = row.author.as_ref();
+        let author = author.map_or_else(String::new, |author| format!(" by {author}"));
         print(&format!(
-            "{} {} {}\n{text}\n\n",
+            "{} {} {}{}\n{text}\n\n",
             local_time(row.created_at),
             clean_line(&place),
-            clean_line(row.kind.name())
+            clean_line(row.kind.name()),
+            clean_line(&author)
         ))?;
         Ok(())
     }

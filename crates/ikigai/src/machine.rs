@@ -9,6 +9,7 @@ use ikigai_engine::{Environment, GrantKey, Platform, System};
 use jiff::tz::TimeZone;
 
 use crate::config;
+use crate::keepers::this_host;
 use crate::{identity, private_file};
 
 /// Name of the key file in the local state directory.
@@ -66,6 +67,10 @@ impl Environment for Machine {
 
     fn machine(&self) -> Option<MachineId> {
         Some(identity::machine())
+    }
+
+    fn host(&self) -> Option<String> {
+        Some(this_host())
     }
 
     fn grant_key(&self) -> GrantKey {

@@ -43,6 +43,7 @@ mod store_location;
 mod tool_list;
 mod tools;
 mod trust;
+mod workspace;
 
 use std::process::ExitCode;
 
@@ -68,6 +69,7 @@ fn carry_out(db: Option<String>, verb: Verb) -> Result<ExitCode> {
         Verb::Run(order) => run::run(db, &order),
         Verb::Log(order) => log::log(db, &order),
         Verb::Agents(order) => agents::agents(db, &order),
+        Verb::Workspace(order) => workspace::workspace(db, &order),
         Verb::Inbox(order) => inbox::inbox(db, &order),
         Verb::Search(order) => search::search(db, &order),
         Verb::Sql(order) => sql::sql(db, &order),

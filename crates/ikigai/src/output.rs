@@ -136,6 +136,7 @@ pub(crate) fn json_of(row: &Row) -> Value {
         "content": row.content,
         "data": data,
         "created_at": row.created_at,
+        "author": row.author,
     })
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
 use ikigai_core::{AgentId, Micros, RowRef};
-use ikigai_engine::{EngineError, Environment as _, Opening, Status, System};
+use ikigai_engine::{EngineError, Environment as _, Opening, Status, System, is_agent_here};
 use ikigai_tui::app::{Farewell, UiOptions};
 use ikigai_tui::control::ControlledScreen;
 use ikigai_tui::control::{RequestQueue, RunMode};
@@ -23,7 +23,7 @@ use crate::arguments::{ScreenOrder, approve_mode};
 use crate::background;
 use crate::config::Config;
 use crate::context::{ProgramContext, configuration_for};
-use crate::control::{Clients, ControlServer};
+use crate::control::{Clients, ControlServer, StoreRequests};
 use crate::last_agent::LastAgent;
 use crate::log::row_named;
 use crate::output::{NothingToContinue, print};
@@ -79,11 +79,12 @@ fn show(
         }
         let (sender, orders) = RequestQueue::new(theme, RunMode::Screen);
         // The screen works without a socket, too.
+        let _requests = StoreRequests::start(sender.clone(), program.engine.clone());
         let server = ControlServer::start(sender, program.engine.clone());
         if let Err(error) = &server {
             driver.app.warn(&format!("{error:#}"));
         }
-        driver.set_neighbours(Arc::new(Clients::here()?));
+        driver.set_neighbours(Arc::new(Clients::here(program.engine.clone())?));
         if let Some(directory) = store_location::drafts(&store) {
             driver.set_drafts(DraftFiles::at(directory));
         }
@@ -213,6 +214,7 @@ async fn used_last(
     if let Some(agent) = last.and_then(LastAgent::read)
         && let Some(record) = program.engine.reader().agent(agent).await?
         && record.status == Status::Running
+        && is_agent_here(&program.engine, &record).await?
     {
         return Ok(Some(agent));
     }

@@ -62,10 +62,13 @@ fn show(found: &SearchResults, as_json: bool) -> Result<()> {
         let hit = &named.hit;
         let (name, time) = (named.reference(None), local_time(hit.created_at));
         let line = mark_matches(&hit.snippet, is_bold);
+        let author = hit.author.as_ref();
+        let author = author.map_or_else(String::new, |author| format!(" by {author}"));
         print_exact(&format!(
-            "{} {time} {}\n  {line}\n",
+            "{} {time} {}{}\n  {line}\n",
             clean_line(&name),
-            clean_line(hit.kind.name())
+            clean_line(hit.kind.name()),
+            clean_line(&author)
         ))?;
     }
     if found.hits.is_empty() && !as_json {
@@ -120,6 +123,7 @@ fn json_of(named: &Named) -> Value {
         "seq": hit.at.seq,
         "kind": hit.kind.name(),
         "created_at": hit.created_at,
+        "author": hit.author,
         "snippet": hit.snippet.text,
         "marks": marks,
     })

@@ -19,6 +19,7 @@ fn row(event: Event) -> Row {
         content: new.content,
         data: new.data,
         created_at: new.created_at,
+        author: None,
     }
 }
 

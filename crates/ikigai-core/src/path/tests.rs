@@ -48,6 +48,7 @@ impl Log {
             content: row.content,
             data: row.data,
             created_at: row.created_at,
+            author: None,
         });
         at
     }

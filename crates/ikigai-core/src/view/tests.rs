@@ -73,6 +73,7 @@ fn turn_with_calls() -> (AgentState, View) {
             content: new.content,
             data: new.data,
             created_at: new.created_at,
+            author: None,
         };
         let applied = state.apply(&row).unwrap();
         view.apply(row, applied.change);

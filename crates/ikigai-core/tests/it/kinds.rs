@@ -35,6 +35,7 @@ fn row(kind: &str, content: Option<&str>, data: Option<&str>) -> Row {
         content: content.map(str::to_owned),
         data: data.map(str::to_owned),
         created_at: Micros(0),
+        author: None,
     }
 }
 

@@ -20,6 +20,7 @@ pub(crate) fn row(kind: &str, content: Option<&str>, data: Option<&str>) -> Row 
         content: content.map(str::to_owned),
         data: data.map(str::to_owned),
         created_at: Micros(0),
+        author: None,
     }
 }
 

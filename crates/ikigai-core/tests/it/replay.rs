@@ -448,6 +448,7 @@ fn order_ignores_timestamps() {
                 content: new.content,
                 data: new.data,
                 created_at: new.created_at,
+                author: None,
             };
             let applied = state.apply(&row).unwrap();
             view.apply(row, applied.change);

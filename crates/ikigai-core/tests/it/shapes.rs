@@ -17,6 +17,7 @@ fn stored(event: Event) -> Row {
         content: new.content,
         data: new.data,
         created_at: new.created_at,
+        author: None,
     }
 }
 
@@ -74,6 +75,7 @@ fn stored_shapes_match_the_table() {
                 content: Some("text".to_owned()),
                 data: data.map(str::to_owned),
                 created_at: Micros(0),
+                author: None,
             };
             assert!(load(&row).is_ok(), "{kind} {data:?}");
         }

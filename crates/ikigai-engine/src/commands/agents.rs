@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use ikigai_core::AgentId;
 use ikigai_store::{AgentRecord, Effect, MailEffect, MailOrigin, MailTopic, Status};
 
 use super::actions::CommandAction;
@@ -99,8 +100,20 @@ pub(super) const MAIL: SlashCommand = SlashCommand {
 };
 
 /// Finds the agent that a user names.
-pub(super) async fn find_agent(engine: &EngineReader, name: &str) -> Result<AgentRecord, Trouble> {
-    match engine.find(name).await {
+pub(super) async fn find_agent(
+    ctx: &CommandContext<'_>,
+    name: &str,
+) -> Result<AgentRecord, Trouble> {
+    find_agent_near(ctx.engine(), ctx.id(), name).await
+}
+
+/// Finds an agent that a user names; names of `own`'s workspace come first.
+pub(super) async fn find_agent_near(
+    engine: &EngineReader,
+    own: AgentId,
+    name: &str,
+) -> Result<AgentRecord, Trouble> {
+    match engine.find_near(own, name).await {
         Ok(agent) => Ok(agent),
         Err(error @ (EngineError::NoSuchAgent(_) | EngineError::Ambiguous { .. })) => {
             Trouble::refused(format!("{error} · /agents lists them"))
@@ -120,7 +133,7 @@ async fn switch(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Tr
                 None => return Trouble::refused("no parent: this is a root agent"),
             }
         }
-        Some(name) => find_agent(ctx.engine(), name).await?.id,
+        Some(name) => find_agent(ctx, name).await?.id,
     };
     Ok(Reply::default().then(Then::Front(Next::Switch(target))))
 }
@@ -129,7 +142,7 @@ async fn send(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trou
     let Some(name) = typed.words.first() else {
         return Trouble::refused("usage: /send AGENT TEXT");
     };
-    let to = find_agent(ctx.engine(), name).await?;
+    let to = find_agent(ctx, name).await?;
     let text = typed.text.as_deref().unwrap_or_default();
     match check_mail(&to, text) {
         Ok(()) => {}
@@ -150,6 +163,7 @@ async fn send(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trou
         about: MailTopic::Message,
         text: text.to_owned(),
         at: ctx.engine().environment().now(),
+        author: ctx.engine().person(),
     });
     let mut reply = Reply::says(format!("Sent to {}", to.name));
     reply.effects.push(effect);
@@ -165,7 +179,7 @@ async fn wait(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trou
         if of.is_empty() && is_number {
             given = given.or(Some(word));
         } else {
-            of.push(find_agent(ctx.engine(), word).await?);
+            of.push(find_agent(ctx, word).await?);
         }
     }
     if let Some(given) = given {
@@ -207,7 +221,7 @@ async fn working_children(ctx: &CommandContext<'_>) -> Result<Vec<AgentRecord>, 
 
 async fn kill(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let target = match typed.one("kill")? {
-        Some(name) => find_agent(ctx.engine(), name).await?,
+        Some(name) => find_agent(ctx, name).await?,
         None => match ctx.engine().reader().agent(ctx.id()).await? {
             Some(agent) => agent,
             None => return Trouble::refused("agent not found in the store"),

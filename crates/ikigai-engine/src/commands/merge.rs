@@ -4,7 +4,7 @@ use ikigai_core::AgentId;
 use ikigai_store::{AgentRecord, Status};
 
 use super::actions::CommandAction;
-use super::agents::find_agent;
+use super::agents::find_agent_near;
 use super::{Command, CommandOption, Completes, Group, Reply, SlashCommand, Takes, Trouble, Typed};
 use crate::family::MergeOf;
 use crate::frontend::MergePreview;
@@ -51,7 +51,7 @@ async fn previews(
     let all_done = typed.flag("--done");
     let mut children = Vec::new();
     for name in &typed.words {
-        let child = find_agent(engine, name).await?;
+        let child = find_agent_near(engine, into, name).await?;
         check(engine, into, &child).await?;
         if !children.contains(&child) {
             children.push(child);

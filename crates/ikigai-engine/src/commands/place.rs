@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use ikigai_core::Settings;
 use ikigai_core::counts::counted;
 use ikigai_core::names::{PARENT, is_valid_name};
-use ikigai_store::{AgentEffect, Effect, Status};
+use ikigai_store::{AgentEffect, Effect};
 use ikigai_tools::paths;
 
 use super::{Command, Completes, Group, Reply, Shows, SlashCommand, Takes, Trouble, Typed};
@@ -77,11 +77,14 @@ async fn name(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trou
         ));
     }
     let own = ctx.id();
-    let agents = ctx.engine().reader().agents(None).await?;
-    let mut living = agents
-        .iter()
-        .filter(|agent| agent.id != own && agent.status == Status::Running);
-    if living.any(|agent| agent.name == name) {
+    let record = ctx.engine().reader().agent(own).await?;
+    let session = record.map(|record| record.session);
+    let mut living = match session {
+        Some(_) => ctx.engine().reader().find_by_name(session, name).await?,
+        None => Vec::new(),
+    };
+    living.retain(|agent| agent.id != own);
+    if !living.is_empty() {
         return Trouble::refused(format!("the name {name} is taken"));
     }
     let was = ctx.settings().name.clone().unwrap_or_default();

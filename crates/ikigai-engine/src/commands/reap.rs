@@ -39,7 +39,7 @@ struct LeftWorktrees {
 async fn reap(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let discards = typed.flag("--discard");
     let ended = match typed.one("reap")? {
-        Some(name) => vec![find_agent(ctx.engine(), name).await?],
+        Some(name) => vec![find_agent(ctx, name).await?],
         None if discards => {
             return Trouble::refused("name the agent whose worktree is discarded");
         }

@@ -76,7 +76,7 @@ async fn resume(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Tr
             living.retain(|agent| agent.id != own && agent.status == Status::Running);
             others.extend(living);
         } else {
-            let agent = ctx.engine().find(name).await?;
+            let agent = ctx.engine().find_near(own, name).await?;
             is_meant |= agent.id == own;
             others.extend(Some(agent).filter(|agent| agent.id != own));
         }

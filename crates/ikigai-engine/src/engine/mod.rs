@@ -1,6 +1,9 @@
 //! The engine: finds, creates and opens agents, and reads them without their lease.
 
 mod toolset;
+mod workspaces;
+
+pub use workspaces::is_agent_here;
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -22,9 +25,6 @@ use crate::limits::{AgentLimits, Limits, Resume};
 use crate::message_counts::MessageCounts;
 use crate::process_watch::{Keepers, ProcessWatch};
 use crate::tools::{Safety, Tools, Toolset};
-
-/// Minimum length of an id prefix.
-const SHORTEST_PREFIX: usize = 4;
 
 /// All agents of one store. Reads through its [`EngineReader`].
 #[derive(Clone)]
@@ -64,6 +64,8 @@ pub struct EngineReader {
     keepers: Option<Keepers>,
     /// Background processes of this process's agents.
     processes: Arc<ProcessWatch>,
+    /// Directory of the workspace in which the program was started, if any.
+    directory: Option<Arc<str>>,
 }
 
 impl Deref for Engine {
@@ -95,6 +97,7 @@ impl Engine {
                 hub: Arc::new(Hub::new(AgentLimits::default().requests)),
                 keepers: None,
                 processes: Arc::default(),
+                directory: None,
             },
             log: store,
             context_limits: ContextLimits {
@@ -163,6 +166,13 @@ impl Engine {
     pub fn with_crowd(mut self, crowd: AgentLimits) -> Self {
         self.crowd = crowd;
         self.reader.hub = Arc::new(Hub::new(crowd.requests));
+        self
+    }
+
+    /// Sets the directory of the workspace in which names are looked up first.
+    #[must_use]
+    pub fn with_directory(mut self, directory: &str) -> Self {
+        self.reader.directory = Some(directory.into());
         self
     }
 
@@ -296,36 +306,6 @@ impl EngineReader {
         &self.processes
     }
 
-    /// Finds an agent by its name, its id, or a unique prefix of its id.
-    pub async fn find(&self, name: &str) -> Result<AgentRecord, EngineError> {
-        if let Some(agent) = self.store.find_by_name(name).await? {
-            return Ok(agent);
-        }
-        if let Ok(id) = name.parse()
-            && let Some(agent) = self.store.agent(id).await?
-        {
-            return Ok(agent);
-        }
-        let agents = self.store.agents(None).await?;
-        let long_enough = name.chars().count() >= SHORTEST_PREFIX;
-        let has_prefix = |agent: &&AgentRecord| {
-            agent.name == name || long_enough && agent.id.to_string().starts_with(name)
-        };
-        let mut found: Vec<_> = agents.iter().filter(has_prefix).collect();
-        match (found.pop(), found.is_empty()) {
-            (Some(agent), true) => Ok(agent.clone()),
-            (None, _) => Err(EngineError::NoSuchAgent(name.to_owned())),
-            (Some(last), false) => Err(EngineError::Ambiguous {
-                name: name.to_owned(),
-                matches: found
-                    .iter()
-                    .chain([&last])
-                    .map(|agent| agent.id.to_string())
-                    .collect(),
-            }),
-        }
-    }
-
     /// Finds the living root of a directory's sessions that was used last. Children are addressed
     /// by name.
     pub async fn latest(&self, directory: &str) -> Result<Option<AgentRecord>, EngineError> {
@@ -341,15 +321,6 @@ impl EngineReader {
             }
         }
         Ok(latest)
-    }
-
-    pub(crate) async fn sessions_of(
-        &self,
-        directory: &str,
-    ) -> Result<Vec<SessionRecord>, EngineError> {
-        let mut sessions = self.store.sessions().await?;
-        sessions.retain(|session| session.directory == directory);
-        Ok(sessions)
     }
 
     /// Returns the model under these settings.

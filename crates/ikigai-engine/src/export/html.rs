@@ -137,9 +137,13 @@ pub(super) fn row(page: &Page, row: &Row, item: &Item, is_remembered: bool) -> S
     let anchor = row_anchor(row.at);
     let place = named(row.at);
     let time = escape(&page.time(row.created_at));
+    let by = row.author.as_ref();
+    let by = by.map_or_else(String::new, |by| {
+        format!("<span class=by>{}</span>", escape(by.as_str()))
+    });
     format!(
         "<article class=\"{class}{off}\" id=\"{anchor}\"{title}>\
-         <a class=place href=\"#{anchor}\" title=\"{time}\">{place}</a>{body}</article>\n"
+         <a class=place href=\"#{anchor}\" title=\"{time}\">{place}</a>{by}{body}</article>\n"
     )
 }
 

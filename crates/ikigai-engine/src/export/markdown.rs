@@ -55,7 +55,9 @@ pub(super) fn row(page: &Page, row: &Row, item: Item, is_remembered: bool) -> St
             thinking,
             text,
         } => {
-            let mut all = format!("\n### {} {place}\n\n*{time}{off}*\n", who.word());
+            let by = row.author.as_ref();
+            let by = by.map_or_else(String::new, |by| format!(" · {}", escape(by.as_str())));
+            let mut all = format!("\n### {} {place}\n\n*{time}{by}{off}*\n", who.word());
             for thought in thinking {
                 let quoted: Vec<_> = thought.lines().map(|line| format!("> {line}")).collect();
                 let _ = write!(all, "\n{}\n", quoted.join("\n"));

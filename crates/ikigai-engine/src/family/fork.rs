@@ -4,7 +4,7 @@ use ikigai_core::data::{ForkContext, ForkData, Verdict};
 use ikigai_core::fork::{ForkEvents, ForkOrder, fork_events};
 use ikigai_core::names::{is_speaker, is_valid_name, name_from};
 use ikigai_core::settings::{Approve, ModelChoice};
-use ikigai_core::{AgentId, AgentState, Epoch, Event, Micros, Row, RowRef, Seq, Settings};
+use ikigai_core::{AgentId, AgentState, Epoch, Event, Row, RowRef, Seq, Settings};
 use ikigai_store::{
     Agent, AgentEffect, AgentRecord, Batch, CommitError, Effect, HeadClaim, LeaseClaim, NewAgent,
     Status,
@@ -114,7 +114,7 @@ impl Family<'_> {
         let facts = child_facts(&self.ledger.engine, born, mode, request).await;
         let counted = count_child(&self.ledger.engine, &self.ledger.agent).await?;
         loop {
-            let forked = pick_name(&self.ledger.engine, child, request, &taken).await?;
+            let forked = pick_name(&self.ledger.engine, (&parent, child), request, &taken).await?;
             let front = front.as_deref_mut();
             let born = NewChild::new(&parent, &forked, facts.clone(), &counted);
             match self.commit_fork(request, born, &added, front).await {
@@ -149,8 +149,8 @@ impl Family<'_> {
         );
         let events = [rows.parent.clone()].into_iter().chain(added(forked));
         let events = events.collect();
-        let now = self.ledger.engine.environment().now();
-        let extra = move |_: Seq| newborn(parent, forked, rows.clone(), now).counted(born.counted);
+        let child = newborn(&self.ledger.engine, parent, forked, rows).counted(born.counted);
+        let extra = move |_: Seq| child.clone();
         self.ledger.crash_point(CrashPoint::BeforeForkStored);
         let plan = CommitPlan::events(events).extra(&extra).waiting_if(front);
         let rows = self.ledger.commit(plan).await?;
@@ -258,12 +258,12 @@ pub(crate) async fn fork_held_ledger(
     let counted = count_child(engine, &agent).await?;
     let mut taken = Vec::new();
     loop {
-        let forked = pick_name(engine, child, request, &taken).await?;
+        let forked = pick_name(engine, (&parent, child), request, &taken).await?;
         let now = engine.environment().now();
         let born = (&forked, facts.clone());
         let rows = fork_rows(engine, &agent.state, &parent.name, request, born);
-        let added = rows.parent.clone().into_row(parent.id, now);
-        let born = newborn(&parent, &forked, rows, now).counted(&counted);
+        let added = engine.row_of(rows.parent.clone(), parent.id, now);
+        let born = newborn(engine, &parent, &forked, rows).counted(&counted);
         let free = HeadClaim {
             agent: parent.id,
             lease: None,
@@ -453,13 +453,14 @@ async fn with_room(engine: &Engine, parent: AgentId) -> Result<AgentRecord, Engi
 
 async fn pick_name(
     engine: &Engine,
-    child: AgentId,
+    (parent, child): (&AgentRecord, AgentId),
     request: &ForkRequest,
     taken: &[String],
 ) -> Result<Forked, EngineError> {
+    let wanted = wished_name(request);
     Ok(Forked {
         id: child,
-        name: find_free_name(engine, &wished_name(request), taken).await?,
+        name: find_free_name(engine, Some(parent.session), &wanted, taken).await?,
     })
 }
 
@@ -510,7 +511,16 @@ impl ForkRequest {
 }
 
 /// Builds the child with its first rows, owned by this process.
-fn newborn(parent: &AgentRecord, forked: &Forked, rows: ForkEvents, now: Micros) -> ExtraWrites {
+fn newborn(
+    engine: &Engine,
+    parent: &AgentRecord,
+    forked: &Forked,
+    rows: ForkEvents,
+) -> ExtraWrites {
+    let now = engine.environment().now();
+    // The author of the fork is the author of the child's first rows.
+    let is_of_person = rows.parent.is_of_person();
+    let author = engine.person().filter(|_| is_of_person);
     let agent = NewAgent {
         id: forked.id,
         name: forked.name.clone(),
@@ -529,7 +539,9 @@ fn newborn(parent: &AgentRecord, forked: &Forked, rows: ForkEvents, now: Micros)
             agent: forked.id,
             lease: Some(lease),
         }],
-        rows: events.map(|event| event.into_row(forked.id, now)).collect(),
+        rows: events
+            .map(|event| event.into_row(forked.id, now).by(author.clone()))
+            .collect(),
         with: vec![Effect::Agent(AgentEffect::Create { agent, owned: true })],
     }
 }

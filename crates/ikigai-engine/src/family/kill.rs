@@ -75,15 +75,13 @@ impl Family<'_> {
             .collect();
         let now = self.ledger.engine.environment().now();
         let own_row = Some(row.clone()).filter(|_| parent.is_none());
+        let noted = parent.map(|agent| self.ledger.engine.row_of(row.clone(), agent, now));
         let extra = |_: Seq| ExtraWrites {
             heads: parent
                 .map(|agent| HeadClaim { agent, lease: None })
                 .into_iter()
                 .collect(),
-            rows: parent
-                .map(|agent| row.clone().into_row(agent, now))
-                .into_iter()
-                .collect(),
+            rows: noted.clone().into_iter().collect(),
             with: with.clone(),
         };
         let events = own_row.into_iter().chain(also).collect();

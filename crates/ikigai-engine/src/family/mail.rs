@@ -88,6 +88,7 @@ impl Ledger {
             about,
             text: text.to_owned(),
             at: self.engine.environment().now(),
+            author: None,
         });
         Ok((mail, send))
     }

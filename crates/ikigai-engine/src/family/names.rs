@@ -26,7 +26,7 @@ impl Family<'_> {
                 .cloned()
                 .ok_or_else(|| "you have no parent".to_owned()));
         }
-        match self.ledger.engine.find(name).await {
+        match self.ledger.engine.find_near(self.ledger.id(), name).await {
             Ok(agent) => Ok(Ok(agent)),
             Err(error @ (EngineError::NoSuchAgent(_) | EngineError::Ambiguous { .. })) => {
                 Ok(Err(error.to_string()))

@@ -93,7 +93,7 @@ impl Family<'_> {
         };
         let agent = match agent {
             None => self.ledger.agent.state.agent(),
-            Some(agent) => match self.ledger.engine.find(agent).await {
+            Some(agent) => match self.ledger.engine.find_near(self.ledger.id(), agent).await {
                 Ok(found) => {
                     let scope = self.recall_scope().await?;
                     if scope.is_some_and(|session| session != found.session) {

@@ -1,9 +1,12 @@
 //! One commit: rows are stored, then applied.
 
-use ikigai_core::{Event, Micros, NewRow, PageQuery, Row, RowRef, Seq, Span, StoredKind};
+use ikigai_core::{
+    Event, Micros, NewRow, PageQuery, PersonName, Row, RowRef, Seq, Span, StoredKind,
+};
 use ikigai_store::history::CONTROL_ROWS_PER_SNAPSHOT;
 use ikigai_store::{
-    Batch, BudgetEffect, CommitError, Effect, HeadClaim, LeaseClaim, MailEffect, Snapshot,
+    Batch, BudgetEffect, CommitError, Effect, HeadClaim, LeaseClaim, MailEffect, MailRecord,
+    Snapshot,
 };
 
 use super::Ledger;
@@ -48,6 +51,8 @@ pub(crate) struct CommitPlan<'a, 'd> {
     effects: Vec<Effect>,
     effects_at: Option<EffectsAt<'a>>,
     extra: Option<ExtraWritesAt<'a>>,
+    /// Authors of rows, by index; the others follow from the events.
+    authors: Vec<(usize, Option<PersonName>)>,
     /// Time of the last row; now if none is given.
     dated: Option<Micros>,
     /// Front end that waits with the agent while the store is away.
@@ -62,6 +67,7 @@ impl<'a, 'd> CommitPlan<'a, 'd> {
             effects: Vec::new(),
             effects_at: None,
             extra: None,
+            authors: Vec::new(),
             dated: None,
             waits: None,
         }
@@ -87,6 +93,13 @@ impl<'a, 'd> CommitPlan<'a, 'd> {
     /// Adds rows of other agents, with their effects.
     pub(crate) fn extra(mut self, extra: ExtraWritesAt<'a>) -> Self {
         self.extra = Some(extra);
+        self
+    }
+
+    /// Makes the senders of mail the authors of the rows that show it, from the row `first` on.
+    pub(crate) fn by_senders(mut self, first: usize, mail: &[MailRecord]) -> Self {
+        let authors = mail.iter().map(|mail| mail.author.clone());
+        self.authors.extend((first..).zip(authors));
         self
     }
 
@@ -134,6 +147,7 @@ impl Ledger {
             effects,
             effects_at,
             extra,
+            authors,
             dated,
             waits,
         } = plan;
@@ -143,6 +157,11 @@ impl Ledger {
             extra,
             ..self.attempt(events)
         };
+        for (index, author) in authors {
+            if let Some(row) = attempt.rows.get_mut(index) {
+                row.author = author;
+            }
+        }
         if let (Some(row), Some(at)) = (attempt.rows.last_mut(), dated) {
             row.created_at = at;
         }
@@ -165,7 +184,10 @@ impl Ledger {
         let granting = granting.filter(|(_, event)| awaits_tag(event));
         let granting = granting.map(|(index, event)| (index, event.clone()));
         let granting = granting.collect();
-        let rows = events.into_iter().map(|event| event.into_row(id, now));
+        let engine = &self.engine;
+        let rows = events
+            .into_iter()
+            .map(|event| engine.row_of(event, id, now));
         Attempt {
             rows: rows.collect(),
             effects: Vec::new(),
@@ -229,7 +251,9 @@ impl Ledger {
             let mut event = event.clone();
             self.tag_grants(&mut event, Seq(head.0 + 1 + *index as u64));
             if let Some(row) = attempt.rows.get_mut(*index) {
-                *row = event.into_row(row.agent, row.created_at);
+                *row = event
+                    .into_row(row.agent, row.created_at)
+                    .by(row.author.take());
             }
         }
     }
@@ -279,6 +303,7 @@ impl Ledger {
                 content: row.content.clone(),
                 data: row.data.clone(),
                 created_at: row.created_at,
+                author: row.author.clone(),
             };
             if seq > self.agent.state.head() {
                 self.apply_one(row.clone()).await?;
@@ -325,6 +350,7 @@ impl Ledger {
                 && stored.created_at == row.created_at
                 && stored.content == row.content
                 && stored.data == row.data
+                && stored.author == row.author
         };
         Ok(stored.len() == rows.len() && stored.iter().zip(rows).all(same))
     }

@@ -65,6 +65,7 @@ impl Engine {
             about: MailTopic::Message,
             text: text.to_owned(),
             at: self.environment().now(),
+            author: self.person(),
         });
         self.commit_effects(vec![send]).await?;
         Ok(())
@@ -78,7 +79,10 @@ impl Engine {
         self.log().commit(batch).await
     }
 
-    async fn commit_effects(&self, effects: Vec<Effect>) -> Result<Committed, CommitError> {
+    pub(super) async fn commit_effects(
+        &self,
+        effects: Vec<Effect>,
+    ) -> Result<Committed, CommitError> {
         let batch = Batch {
             with: effects,
             ..Batch::default()

@@ -1,9 +1,11 @@
 //! Ledger of one agent: lease, state, and the only calls of `commit`.
 
+mod adoption;
 mod commit;
 mod grants;
 mod leases;
 mod open_calls;
+mod requests;
 mod reservations;
 mod retry;
 mod roots;
@@ -18,8 +20,10 @@ use ikigai_core::{AgentId, Epoch, Event, Row, RowRef, Settings};
 use ikigai_store::history::CONTROL_ROWS_PER_SNAPSHOT;
 use ikigai_store::{Agent, AgentEffect, AgentRecord, CommitError, Effect, MailId, history};
 
+pub use adoption::adopt_session;
 pub(crate) use commit::{CommitPlan, ExtraWrites};
 pub(crate) use grants::share_process_mode;
+pub use requests::HolderRequests;
 pub(crate) use reservations::{Estimate, Reservation};
 pub(crate) use retry::{Patience, read_held, report_silence};
 pub(crate) use tally::Tally;

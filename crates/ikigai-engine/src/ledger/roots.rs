@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ikigai_core::data::SystemOrigin;
-use ikigai_core::names::name_from;
+use ikigai_core::names::{free_name, name_from};
 use ikigai_core::settings::Pin;
 use ikigai_core::{Epoch, Event, Seq, Settings};
 use ikigai_store::{
@@ -29,12 +29,13 @@ impl Ledger {
         workdir: &str,
         starter: Starter,
     ) -> Result<Self, EngineError> {
-        let session = engine.sessions_of(directory).await?.pop();
+        let (session, is_new) = session_of(engine, directory).await?;
+        let id = Some(session.id).filter(|_| !is_new);
         let wanted = name_from(directory.rsplit('/').next().unwrap_or_default());
         let pins = Self::first_pins(engine, workdir).await?;
         let mut taken = Vec::new();
         loop {
-            let name = find_free_name(engine, &wanted, &taken).await?;
+            let name = find_free_name(engine, id, &wanted, &taken).await?;
             let start = Settings {
                 name: Some(name.clone()),
                 workdir: Some(workdir.to_owned()),
@@ -42,7 +43,7 @@ impl Ledger {
                 pins: pins.clone(),
                 ..Settings::default()
             };
-            let batch = Self::root_batch(engine, session.as_ref(), directory, &start);
+            let batch = Self::root_batch(engine, &session, is_new, &start);
             match engine.commit_without_lease(batch.clone()).await {
                 Ok(_) => {
                     let id = batch.heads[0].agent;
@@ -85,25 +86,18 @@ impl Ledger {
 
     fn root_batch(
         engine: &Engine,
-        session: Option<&SessionRecord>,
-        directory: &str,
+        session: &SessionRecord,
+        is_new: bool,
         settings: &Settings,
     ) -> Batch {
         let name = settings.name.as_deref().unwrap_or_default();
         let now = engine.environment().now();
         let id = draw_agent(engine.environment());
-        let known = session.map(|session| session.id);
-        let session = known.unwrap_or_else(|| draw_session(engine.environment()));
-        let make = known.is_none().then(|| Effect::MakeSession {
-            session,
-            name: name.to_owned(),
-            directory: directory.to_owned(),
-            at: now,
-        });
+        let make = is_new.then(|| Effect::MakeSession(session.clone()));
         let agent = NewAgent {
             id,
             name: name.to_owned(),
-            session,
+            session: session.id,
             parent: None,
             fork_point: None,
             created_at: now,
@@ -123,7 +117,7 @@ impl Ledger {
             }],
             rows: events
                 .into_iter()
-                .map(|event| event.into_row(id, now))
+                .map(|event| engine.row_of(event, id, now))
                 .collect(),
             with: make
                 .into_iter()
@@ -131,4 +125,29 @@ impl Ledger {
                 .collect(),
         }
     }
+}
+
+/// Finds a directory's session on this machine, or makes the record of its first one.
+///
+/// A new session has a name that no other session has, and the flag is true.
+async fn session_of(
+    engine: &Engine,
+    directory: &str,
+) -> Result<(SessionRecord, bool), EngineError> {
+    if let Some(session) = engine.sessions_of(directory).await?.pop() {
+        return Ok((session, false));
+    }
+    let environment = engine.environment();
+    let wanted = name_from(directory.rsplit('/').next().unwrap_or_default());
+    let sessions = engine.sessions().await?;
+    let is_taken = |name: &str| sessions.iter().any(|session| session.name == name);
+    let session = SessionRecord {
+        id: draw_session(environment),
+        name: free_name(&wanted, is_taken),
+        directory: directory.to_owned(),
+        created_at: environment.now(),
+        machine: environment.machine(),
+        host: environment.host(),
+    };
+    Ok((session, true))
 }

@@ -1,10 +1,12 @@
 //! Turns that stopped because a program ended: found at start, and resumed if configured.
 //! Only front ends that supervise all agents use this.
 
-use ikigai_core::Micros;
+use std::collections::HashSet;
+
 use ikigai_core::counts::counted;
 use ikigai_core::words::Severity;
-use ikigai_store::{AgentRecord, CommitError, Status};
+use ikigai_core::{Micros, ProcessId};
+use ikigai_store::{AgentRecord, CommitError, ProcessRecord, Status};
 
 use super::live::start;
 use crate::figures::since;
@@ -31,12 +33,19 @@ pub struct Stopped {
 
 impl Engine {
     /// Settles turns that dead processes left unfinished, and finds stopped turns.
-    /// Resumes the turns that may continue automatically. Skips agents that another process holds.
-    /// Reads a page of rows per living agent.
+    /// Resumes the turns that may continue automatically. Skips agents that another process holds,
+    /// and those of other machines and people. Reads a page of rows per living agent.
     pub async fn supervise(&self) -> Result<Vec<Stopped>, EngineError> {
         let mut stopped = Vec::new();
+        let mut sessions = self.sessions().await?;
+        sessions.retain(|session| self.is_here(session));
         for agent in self.agents().await? {
-            if agent.status != Status::Running || self.hub().is_working(agent.id).is_some() {
+            let is_here = sessions.iter().any(|session| session.id == agent.session);
+            let is_own = agent.owner.as_ref().is_none_or(|owner| self.is_own(owner));
+            if agent.status != Status::Running || !is_here || !is_own {
+                continue;
+            }
+            if self.hub().is_working(agent.id).is_some() {
                 continue;
             }
             match self.look_after(agent).await {
@@ -82,6 +91,27 @@ impl Engine {
             }
             (None, stopped) => Ok(stopped),
         }
+    }
+}
+
+impl Engine {
+    /// Returns processes of this person on this machine that hold agents and have died.
+    pub async fn dead_holders(&self) -> Result<HashSet<ProcessId>, EngineError> {
+        let mut dead = HashSet::new();
+        for owner in self.reader().owners().await? {
+            let is_other = owner.id != self.reader().process();
+            if is_other && self.is_own(&owner) && !self.reader().is_process_alive(&owner).await? {
+                dead.insert(owner.id);
+            }
+        }
+        Ok(dead)
+    }
+
+    /// Returns true if a process works for this person on this machine, as far as that is known.
+    fn is_own(&self, owner: &ProcessRecord) -> bool {
+        let machine = self.environment().machine();
+        let is_here = owner.machine.is_none() || owner.machine == machine;
+        is_here && (owner.person.is_none() || owner.person == self.person())
     }
 }
 

@@ -36,9 +36,9 @@ pub(crate) async fn known_processes(
     };
     let owner = match owner {
         None => None,
-        Some(owner) => match engine.reader().find_by_name(owner).await? {
-            Some(owner) if is_below(engine, owner.id, caller).await? => Some(owner),
-            _ => return Ok(Vec::new()),
+        Some(owner) => match named_below(engine, caller, owner).await? {
+            Some(owner) => Some(owner),
+            None => return Ok(Vec::new()),
         },
     };
     let agent = owner.as_ref().map_or(caller, |owner| owner.id);
@@ -50,6 +50,27 @@ pub(crate) async fn known_processes(
         .find(|job| job.number == number);
     let found = found.map(|job| known(engine, &job, owner.as_ref()));
     Ok(found.into_iter().collect())
+}
+
+/// Finds a running descendant by its name; descendants belong to their ancestor's session.
+async fn named_below(
+    engine: &EngineReader,
+    caller: AgentId,
+    name: &str,
+) -> Result<Option<AgentRecord>, EngineError> {
+    let Some(caller) = engine.reader().agent(caller).await? else {
+        return Ok(None);
+    };
+    let named = engine
+        .reader()
+        .find_by_name(Some(caller.session), name)
+        .await?;
+    for agent in named {
+        if is_below(engine, agent.id, caller.id).await? {
+            return Ok(Some(agent));
+        }
+    }
+    Ok(None)
 }
 
 async fn all(engine: &EngineReader, caller: AgentId) -> Result<Vec<KnownProcess>, EngineError> {

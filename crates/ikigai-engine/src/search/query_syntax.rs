@@ -4,13 +4,13 @@
 mod tests;
 
 use ikigai_core::find::Words;
-use ikigai_core::{Kind, Micros};
+use ikigai_core::identity::BadPersonName;
+use ikigai_core::{Kind, Micros, PersonName};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
 /// Syntax of filters, for help.
-pub const SYNTAX: &str =
-    "agent:NAME kind:user,assistant,… model:NAME before:2026-11-30 after:7d path:DIRECTORY";
+pub const SYNTAX: &str = "agent:NAME by:PERSON kind:user,assistant,… model:NAME before:2026-11-30 after:7d path:DIRECTORY";
 
 /// Size limit of a query.
 const MOST_BYTES: usize = 4096;
@@ -19,6 +19,7 @@ const MOST_BYTES: usize = 4096;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Filters {
     pub(super) agent: Option<String>,
+    pub(super) author: Option<PersonName>,
     pub(super) kinds: Vec<Kind>,
     pub(super) model: Option<Words>,
     pub(super) before: Option<Micros>,
@@ -44,13 +45,19 @@ pub(super) fn read(typed: &str, moments: &Moments) -> Result<(Words, Filters), S
         let value = value.strip_prefix('"').unwrap_or(value);
         let value = value.strip_suffix('"').unwrap_or(value);
         match name {
-            "agent" | "kind" | "model" | "before" | "after" | "path" if value.is_empty() => {
+            "agent" | "by" | "kind" | "model" | "before" | "after" | "path" if value.is_empty() => {
                 if part.contains(':') {
                     return Err(format!("{name}: needs a value · {SYNTAX}"));
                 }
                 left.push_str(part);
             }
             "agent" => filters.agent = Some(value.trim_start_matches('#').to_owned()),
+            "by" => {
+                let person = value
+                    .parse()
+                    .map_err(|error: BadPersonName| format!("by:{value}: {error}"))?;
+                filters.author = Some(person);
+            }
             "kind" => filters.kinds.extend(kinds(value)?),
             "model" => filters.model = Some(Words::parse(&format!("\"{value}\""))),
             "before" => filters.before = Some(moments.read(value)?),

@@ -126,7 +126,8 @@ impl Worker {
         let answers = front.answers;
         environment::add(self.ledger_mut(), &mut messages, answers, &changes).await?;
         let events = closed.into_iter().chain(changes.rows).chain(messages);
-        let plan = CommitPlan::events(events.collect());
+        let before = usize::try_from(first).unwrap_or(usize::MAX);
+        let plan = CommitPlan::events(events.collect()).by_senders(before, &waiting);
         self.ledger().crash_point(CrashPoint::BeforeMessageStored);
         let rows = self
             .ledger_mut()

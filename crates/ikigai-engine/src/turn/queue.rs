@@ -134,6 +134,7 @@ impl Inbox<'_> {
             about: MailTopic::Message,
             text: text.clone(),
             at: self.ledger.engine.environment().now(),
+            author: self.ledger.engine.person(),
         });
         self.ledger.crash_point(CrashPoint::BeforeMessageQueued);
         let stored = match self.ledger.commit(CommitPlan::effects(vec![send])).await {
@@ -270,13 +271,19 @@ impl Inbox<'_> {
             front,
             environment::add(self.ledger, &mut events, answers, &changes)
         );
-        let first = changes.rows.len() as u64;
+        let before = changes.rows.len();
+        let first = before as u64;
         let consume = |head: Seq| consume(&waiting, RowRef::new(agent, Seq(head.0 + first)));
         let events = changes.rows.into_iter().chain(events).collect();
         self.ledger.crash_point(CrashPoint::BeforeQueueTakenIn);
         let rows = self
             .ledger
-            .commit(CommitPlan::events(events).with_at(&consume).waiting(front))
+            .commit(
+                CommitPlan::events(events)
+                    .with_at(&consume)
+                    .by_senders(before, &waiting)
+                    .waiting(front),
+            )
             .await?;
         self.ledger.crash_point(CrashPoint::AfterQueueTakenIn);
         front.queued.clear();

@@ -197,6 +197,7 @@ impl<'a> LineWriter<'a> {
                 content: old.content,
                 data: old.data,
                 created_at,
+                author: None,
             },
         };
         let stored = Row {
@@ -205,6 +206,7 @@ impl<'a> LineWriter<'a> {
             created_at,
             content: row.content.clone(),
             data: row.data.clone(),
+            author: None,
         };
         if let Err(error) = load(&stored) {
             let name = &self.plan.agents[owner].name;

@@ -2,7 +2,7 @@
 
 use std::io::BufRead;
 
-use ikigai_core::{AgentId, EffectClass, Kind, SessionId};
+use ikigai_core::{AgentId, EffectClass, Kind, MachineId, PersonName, SessionId};
 use serde_json::{Map, Value};
 
 use super::{
@@ -33,15 +33,16 @@ impl ColumnValue {
 /// Kind of a line, with the order of its columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EntryKind {
-    /// uuid, created at, name, directory
+    /// uuid, created at, name, directory, machine, host
     Session,
     /// uuid, session, parent, agent and seq of the fork point, created at, status, name, epoch
     Agent,
     /// hash, part, bytes
     Blob,
-    /// agent, seq, kind, control, created at, content, data
+    /// agent, seq, kind, control, created at, content, data, author
     Row,
-    /// uuid, receiver, sender, sent at, state, agent and seq of the row that shows it, text, origin, about
+    /// uuid, receiver, sender, sent at, state, agent and seq of the row that shows it, text, origin, about, process,
+    /// author
     Mail,
     /// uuid, agent, seq, class, started, deadline, ended
     Run,
@@ -226,6 +227,7 @@ fn drop_grant(cells: &mut [ColumnValue]) {
         _,
         _,
         ColumnValue::Text(data),
+        _,
     ] = cells
     else {
         return;
@@ -254,6 +256,8 @@ impl Fields<'_> {
                     self.number("created_at")?,
                     self.cell("name")?,
                     self.cell("directory")?,
+                    self.machine()?,
+                    self.optional("host"),
                 ]
             }
             EntryKind::Agent => {
@@ -289,6 +293,7 @@ impl Fields<'_> {
                 self.number("created_at")?,
                 self.optional("content"),
                 self.optional("data"),
+                self.author()?,
             ],
             EntryKind::Mail => {
                 self.word::<MailState>("state")?;
@@ -304,6 +309,7 @@ impl Fields<'_> {
                     self.mail_origin()?,
                     self.mail_topic()?,
                     self.optional("process"),
+                    self.author()?,
                 ]
             }
             EntryKind::Run => {
@@ -385,6 +391,25 @@ impl Fields<'_> {
             return self.cell("about");
         }
         Ok(ColumnValue::Text(MailTopic::Message.word().to_owned()))
+    }
+
+    /// Returns the author, which older files lack.
+    fn author(&self) -> Result<ColumnValue, String> {
+        if !self.0.contains_key("author") {
+            return Ok(ColumnValue::Nothing);
+        }
+        let person = self.text("author")?.parse::<PersonName>();
+        person.map_err(|error| format!("`author` is no person's name: {error}"))?;
+        self.cell("author")
+    }
+
+    /// Returns the machine of a session, which older files lack.
+    fn machine(&self) -> Result<ColumnValue, String> {
+        if !self.0.contains_key("machine") {
+            return Ok(ColumnValue::Nothing);
+        }
+        self.id::<MachineId>("machine")?;
+        self.cell("machine")
     }
 
     fn wide(&self, name: &str) -> Result<ColumnValue, String> {

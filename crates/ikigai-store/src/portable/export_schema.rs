@@ -15,7 +15,7 @@ pub(crate) struct ExportTable {
 
 const SESSIONS: ExportTable = ExportTable {
     name: "session",
-    columns: &["uuid", "created_at", "name", "directory"],
+    columns: &["uuid", "created_at", "name", "directory", "machine", "host"],
 };
 
 const AGENTS: ExportTable = ExportTable {
@@ -43,6 +43,7 @@ const ROWS: ExportTable = ExportTable {
         "created_at",
         "content",
         "data",
+        "author",
     ],
 };
 
@@ -60,6 +61,7 @@ const MAIL: ExportTable = ExportTable {
         "origin",
         "about",
         "process",
+        "author",
     ],
 };
 

@@ -1,6 +1,6 @@
 //! Relations of agents and counters of the log, read without scanning all agents.
 
-use ikigai_core::AgentId;
+use ikigai_core::{AgentId, SessionId};
 use tokio_postgres::Row as SqlRow;
 
 use super::connect::Link;
@@ -50,13 +50,20 @@ fn count(row: &SqlRow, column: usize) -> Result<usize> {
     Ok(usize::try_from(number(row, column)?).unwrap_or(usize::MAX))
 }
 
-/// Names of running agents that start with a prefix: a range of the index of names.
-pub(super) async fn living_names(link: &Link, beginning: &str) -> Result<Vec<String>> {
+/// Names of a session's running agents that start with a prefix: a range of an index.
+pub(super) async fn living_names(
+    link: &Link,
+    session: SessionId,
+    beginning: &str,
+) -> Result<Vec<String>> {
     let sql = "SELECT name FROM agents
-         WHERE status = 'running' AND name >= $1 AND name < $2 ORDER BY name";
+         WHERE status = 'running' AND session = (SELECT id FROM sessions WHERE uuid = $1)
+           AND name >= $2 AND name < $3 ORDER BY name";
     // Names are ASCII, so the largest character ends the range.
     let end = format!("{beginning}\u{10FFFF}");
-    link.all(sql, &[&beginning, &end], |row| get(row, 0)).await
+    let session = session.to_string();
+    link.all(sql, &[&session, &beginning, &end], |row| get(row, 0))
+        .await
 }
 
 pub(super) async fn dead_among(link: &Link, agents: &[AgentId]) -> Result<Vec<AgentId>> {

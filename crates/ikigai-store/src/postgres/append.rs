@@ -9,7 +9,7 @@ use ikigai_core::{Kind, RowRef, Seq};
 use super::budget::LOCK_FAMILIES;
 use super::connect::Link;
 use super::pipeline::{OwnedParam, send_all};
-use super::statements::clean;
+use super::statements::{author, clean};
 use super::values::{QueryFailure, log_row};
 use crate::batch::{Batch, Committed, DraftEffect, Effect, LeaseClaim, is_same_row};
 use crate::log::BoxFuture;
@@ -38,7 +38,8 @@ macro_rules! append_sql {
             $condition,
             " RETURNING agent)",
             $drop,
-            " INSERT INTO messages (agent, seq, kind, control, created_at, content, data) ",
+            " INSERT INTO messages (agent, seq, kind, control, created_at, content, data,
+                                   author) ",
             $rows
         )
     };
@@ -52,15 +53,18 @@ macro_rules! both_sql {
             append_sql!(
                 $condition,
                 $drop,
-                "SELECT agent, $3 + 1, $7::text, $8::boolean, $9::bigint, $10::text, $11::text
+                "SELECT agent, $3 + 1, $7::text, $8::boolean, $9::bigint, $10::text, $11::text,
+                    $12::text
                  FROM moved"
             ),
             append_sql!(
                 $condition,
                 $drop,
-                "SELECT moved.agent, $3 + u.place, u.kind, u.control, u.created_at, u.content, u.data
-                 FROM moved, unnest($7::text[], $8::boolean[], $9::bigint[], $10::text[], $11::text[])
-                      WITH ORDINALITY AS u (kind, control, created_at, content, data, place)
+                "SELECT moved.agent, $3 + u.place, u.kind, u.control, u.created_at, u.content, u.data,
+                    u.author
+                 FROM moved, unnest($7::text[], $8::boolean[], $9::bigint[], $10::text[], $11::text[],
+                                    $12::text[])
+                      WITH ORDINALITY AS u (kind, control, created_at, content, data, author, place)
                  ORDER BY u.place"
             ),
         ]
@@ -161,13 +165,14 @@ impl<'a> Append<'a> {
             Box::new(i64::from(version)),
         ];
         let text = |text: &Option<String>| text.as_deref().map(clean);
-        let columns: [OwnedParam; 5] = if let [row] = rows.as_slice() {
+        let columns: [OwnedParam; 6] = if let [row] = rows.as_slice() {
             [
                 Box::new(row.kind.name()),
                 Box::new(row.control),
                 Box::new(row.created_at.0),
                 Box::new(text(&row.content)),
                 Box::new(text(&row.data)),
+                Box::new(author(row)),
             ]
         } else {
             [
@@ -180,6 +185,7 @@ impl<'a> Append<'a> {
                         .collect::<Vec<_>>(),
                 ),
                 Box::new(rows.iter().map(|row| text(&row.data)).collect::<Vec<_>>()),
+                Box::new(rows.iter().map(author).collect::<Vec<_>>()),
             ]
         };
         values.extend(columns);
@@ -230,7 +236,7 @@ pub(super) async fn append(
 const LOCK: &str = "SELECT FROM agents a JOIN heads h ON h.agent = a.id
      WHERE a.uuid = ANY ($1::text[]) ORDER BY a.uuid FOR NO KEY UPDATE OF h";
 
-const STORED: &str = "SELECT seq, kind, created_at, content, data FROM messages
+const STORED: &str = "SELECT seq, kind, created_at, content, data, author FROM messages
      WHERE agent = (SELECT id FROM agents WHERE uuid = $1) AND seq BETWEEN $2 AND $3
      ORDER BY seq";
 

@@ -82,20 +82,21 @@ struct PostgresDump<'a> {
 }
 
 const SELECTS: ExportQueries = ExportQueries {
-    sessions: "SELECT uuid, created_at, name, directory FROM sessions WHERE id IN
+    sessions: "SELECT uuid, created_at, name, directory, machine, host FROM sessions WHERE id IN
          (SELECT session FROM agents WHERE id = ANY ($1::bigint[]))
      ORDER BY id",
-    all_sessions: "SELECT uuid, created_at, name, directory FROM sessions
+    all_sessions: "SELECT uuid, created_at, name, directory, machine, host FROM sessions
      WHERE $1::bigint[] IS NOT NULL ORDER BY id",
     agents: "SELECT a.uuid, s.uuid, p.uuid, f.uuid, a.fork_seq, a.created_at, a.status, a.name, h.epoch
      FROM agents a JOIN sessions s ON s.id = a.session JOIN heads h ON h.agent = a.id
      LEFT JOIN agents p ON p.id = a.parent LEFT JOIN agents f ON f.id = a.fork_agent
      WHERE a.id = ANY ($1::bigint[]) ORDER BY a.id",
-    rows: "SELECT a.uuid, m.seq, m.kind, m.control::integer::bigint, m.created_at, m.content, m.data
+    rows: "SELECT a.uuid, m.seq, m.kind, m.control::integer::bigint, m.created_at, m.content, m.data,
+            m.author
      FROM messages m JOIN agents a ON a.id = m.agent
      WHERE m.agent = ANY ($1::bigint[]) ORDER BY m.id",
     mail: "SELECT encode(m.uuid, 'hex'), r.uuid, s.uuid, m.sent_at, m.state, w.uuid, m.shown_seq, m.text,
-            m.origin, m.about, m.process
+            m.origin, m.about, m.process, m.author
      FROM mail m JOIN agents r ON r.id = m.receiver
      LEFT JOIN agents s ON s.id = m.sender LEFT JOIN agents w ON w.id = m.shown_agent
      WHERE m.receiver = ANY ($1::bigint[])

@@ -15,7 +15,7 @@ use super::pipeline::{OwnedParam, send_all};
 use super::statements::clean;
 use super::values::{QueryFailure, get, number, optional_process, parse_column, seq, wide_id};
 use crate::log::BoxFuture;
-use crate::records::{MailId, RunId};
+use crate::records::{MailId, RequestId, RunId};
 use crate::sql_common::stored_limit;
 use crate::transaction::{AgentFacts, FactKeys, Facts, LeaseHolder, MailFacts, RowKeys};
 
@@ -51,12 +51,20 @@ const LOCK_HEADS: &str = "SELECT FROM agents a JOIN heads h ON h.agent = a.id
 
 // A separate statement: it sees commits that happened while the locks were waited for.
 const AGENTS: &str = "SELECT a.uuid, a.id, a.name, a.status, h.seq, h.epoch,
-            p.uuid, p.pid, p.started, p.host
-     FROM agents a JOIN heads h ON h.agent = a.id LEFT JOIN processes p ON p.id = h.owner
+            p.uuid, p.pid, p.started, p.host, p.machine, p.person, s.uuid
+     FROM agents a JOIN heads h ON h.agent = a.id JOIN sessions s ON s.id = a.session
+     LEFT JOIN processes p ON p.id = h.owner
      WHERE a.uuid = ANY ($1::text[])";
 // Other transactions may take a name meanwhile; the unique index then refuses the commit.
-const NAMES: &str = "SELECT name, uuid FROM agents WHERE status = 'running'
-     AND (name = ANY ($1::text[]) OR name IN (SELECT name FROM agents WHERE uuid = ANY ($2::text[])))";
+const NAMES: &str = "WITH wanted AS (
+         SELECT s.id, w.name FROM unnest($1::text[], $2::text[]) AS w (session, name)
+         JOIN sessions s ON s.uuid = w.session
+         UNION ALL
+         SELECT own.session, coalesce(r.name, own.name)
+         FROM unnest($3::text[], $4::text[]) AS r (agent, name) JOIN agents own ON own.uuid = r.agent)
+     SELECT s.uuid, a.name, a.uuid
+     FROM wanted w JOIN agents a ON a.session = w.id AND a.name = w.name AND a.status = 'running'
+     JOIN sessions s ON s.id = w.id";
 const SESSIONS: &str = "SELECT uuid, id FROM sessions WHERE uuid = ANY ($1::text[])";
 const MAIL: &str = "SELECT m.uuid, a.uuid, m.state = 'queued'
      FROM mail m JOIN agents a ON a.id = m.receiver WHERE m.uuid = ANY ($1::bytea[])
@@ -64,6 +72,8 @@ const MAIL: &str = "SELECT m.uuid, a.uuid, m.state = 'queued'
 const RUNS: &str = "SELECT uuid, ended IS NULL FROM tool_runs WHERE uuid = ANY ($1::bytea[])
      ORDER BY uuid FOR NO KEY UPDATE";
 const JOBS: &str = "SELECT uuid, ended IS NULL FROM jobs WHERE uuid = ANY ($1::bytea[])
+     ORDER BY uuid FOR NO KEY UPDATE";
+const REQUESTS: &str = "SELECT uuid, state FROM requests WHERE uuid = ANY ($1::bytea[])
      ORDER BY uuid FOR NO KEY UPDATE";
 const AGENT_KEYS: &str = "SELECT nextval(pg_get_serial_sequence('agents', 'id'))
      FROM generate_series(1, $1::bigint)";
@@ -119,6 +129,7 @@ impl TransactionFacts {
     fn add_agent(&mut self, row: &Row) -> Result<(), QueryFailure> {
         let agent: AgentId = parse_column(row, 0)?;
         let facts = AgentFacts {
+            session: parse_column(row, 12)?,
             name: get(row, 2)?,
             status: parse_column(row, 3)?,
             seq: seq(row, 4)?,
@@ -170,12 +181,10 @@ fn queries(keys: &FactKeys, process: ProcessId) -> Vec<FactQuery> {
     let is_needed = !keys.agents.is_empty();
     let add_agent = TransactionFacts::add_agent;
     add(is_needed, AGENTS, texts(&keys.agents), add_agent);
-    let names: Vec<String> = keys.names.iter().map(|name| clean(name)).collect();
-    let is_needed = !(names.is_empty() && keys.revived.is_empty());
-    let mut values: Vec<OwnedParam> = vec![Box::new(names)];
-    values.extend(texts(&keys.revived));
+    let (is_needed, values) = name_values(keys);
     add(is_needed, NAMES, values, |read, row| {
-        read.facts.names.insert(get(row, 0)?, parse_column(row, 1)?);
+        let key = (parse_column(row, 0)?, get(row, 1)?);
+        read.facts.names.insert(key, parse_column(row, 2)?);
         Ok(())
     });
     let is_needed = !keys.sessions.is_empty();
@@ -200,6 +209,17 @@ fn queries(keys: &FactKeys, process: ProcessId) -> Vec<FactQuery> {
         read.facts.jobs.insert(job, get(row, 1)?);
         Ok(())
     });
+    let requests = wide(keys.requests.iter().map(|request| request.0));
+    add(
+        !keys.requests.is_empty(),
+        REQUESTS,
+        requests,
+        |read, row| {
+            let request = RequestId(wide_id(row, 0)?);
+            read.facts.requests.insert(request, parse_column(row, 1)?);
+            Ok(())
+        },
+    );
     let is_needed = !keys.budgets.is_empty();
     let roots = || texts(&keys.budgets);
     add(is_needed, budget::TOTALS, roots(), |read, row| {
@@ -231,6 +251,25 @@ fn queries(keys: &FactKeys, process: ProcessId) -> Vec<FactQuery> {
         Ok(())
     });
     queries
+}
+
+/// Returns whether names are looked up, and the parameters of [`NAMES`].
+fn name_values(keys: &FactKeys) -> (bool, Vec<OwnedParam>) {
+    let sessions = keys.names.iter().map(|(session, _)| session.to_string());
+    let sessions: Vec<String> = sessions.collect();
+    let names: Vec<String> = keys.names.iter().map(|(_, name)| clean(name)).collect();
+    let renamed = keys.renamed.iter();
+    let renamed = renamed.map(|(agent, name)| (agent.to_string(), Some(clean(name))));
+    let revived = keys.revived.iter().map(|agent| (agent.to_string(), None));
+    let (agents, new): (Vec<String>, Vec<Option<String>>) = renamed.chain(revived).unzip();
+    let is_needed = !(names.is_empty() && agents.is_empty());
+    let values: Vec<OwnedParam> = vec![
+        Box::new(sessions),
+        Box::new(names),
+        Box::new(agents),
+        Box::new(new),
+    ];
+    (is_needed, values)
 }
 
 fn texts(ids: &BTreeSet<impl ToString>) -> Vec<OwnedParam> {

@@ -4,7 +4,7 @@ use ikigai_core::find::{SEARCHED_BYTES, searchable_text};
 
 use super::connect::Link;
 use super::pipeline::Value;
-use super::text_search::{entry, tag_agent, tag_kind, tag_session};
+use super::text_search::{entry, tag_agent, tag_author, tag_kind, tag_session};
 use super::values::{Result, get, log_row, parse_column};
 use crate::blobs::END_PARTS;
 use crate::records::BlobHash;
@@ -26,7 +26,7 @@ const AGENTS: &str = "SELECT h.agent, coalesce(u.seq, 0), h.seq, a.uuid, a.sessi
      FROM heads h LEFT JOIN search_upto u ON u.agent = h.agent JOIN agents a ON a.id = h.agent
      WHERE h.seq > coalesce(u.seq, 0) ORDER BY h.agent LIMIT $1";
 
-const ROWS: &str = "SELECT seq, kind, created_at, content, data, id FROM messages
+const ROWS: &str = "SELECT seq, kind, created_at, content, data, author, id FROM messages
      WHERE agent = $1 AND seq > $2 ORDER BY seq LIMIT $3";
 
 const PUT: &str = "INSERT INTO search (message, agent, seq, created_at, words)
@@ -74,7 +74,7 @@ pub(super) async fn step(link: &Link, lock: i64) -> Result<u64> {
         }
         let rows = link
             .all(ROWS, &[&key, &done, &room], |row| {
-                Ok((log_row(agent, row, 0)?, get::<i64>(row, 5)?))
+                Ok((log_row(agent, row, 0)?, get::<i64>(row, 6)?))
             })
             .await?;
         let mut upto = done;
@@ -94,9 +94,9 @@ pub(super) async fn step(link: &Link, lock: i64) -> Result<u64> {
             taken.bytes += found.text.len();
             let kind = row.kind.read_as().map(tag_kind);
             let tags = [tag_agent(key), tag_session(session)];
-            taken
-                .words
-                .push(entry(&found, tags.into_iter().chain(kind)));
+            let author = row.author.as_ref().map(tag_author);
+            let tags = tags.into_iter().chain(kind).chain(author);
+            taken.words.push(entry(&found, tags));
             upto = i64::try_from(row.at.seq.0).unwrap_or(i64::MAX);
             taken.messages.push(id);
             taken.agents.push(key);

@@ -37,7 +37,7 @@ pub(super) async fn jobs(link: &Link, agent: AgentId, limit: usize) -> Result<Ve
 
 /// Returns the newest `process` rows of a span, newest first.
 pub(super) async fn process_rows(link: &Link, span: Span, limit: usize) -> Result<Vec<Row>> {
-    let sql = "SELECT seq, kind, created_at, content, data FROM messages
+    let sql = "SELECT seq, kind, created_at, content, data, author FROM messages
          WHERE agent = (SELECT id FROM agents WHERE uuid = $1)
            AND kind = 'process' AND seq BETWEEN $2 AND $3
          ORDER BY seq DESC LIMIT $4";

@@ -64,11 +64,16 @@ const BEAT_ONLY: &str = "UPDATE processes
      WHERE uuid = $1 RETURNING id, NULL::bigint";
 
 /// Takes the lock of this process and registers it, both in one statement.
+///
+/// Sessions of a log of before machines become this machine's. Those of another host wait for it.
 const REGISTER: &str = "WITH tried AS MATERIALIZED (
          SELECT pg_backend_pid() AS backend, pg_try_advisory_lock($5) AS has_lock),
+     claimed AS (
+         UPDATE sessions SET machine = $6::text, host = $4::text
+         WHERE machine IS NULL AND $6::text IS NOT NULL AND (host IS NULL OR host = $4::text)),
      entered AS (
-         INSERT INTO processes (uuid, pid, started, host, lock, heartbeat)
-         SELECT $1, $2, $3, $4, $5, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+         INSERT INTO processes (uuid, pid, started, host, lock, heartbeat, machine, person)
+         SELECT $1, $2, $3, $4, $5, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, $6, $7
          FROM tried WHERE has_lock
          ON CONFLICT (uuid) DO UPDATE SET heartbeat = EXCLUDED.heartbeat
          RETURNING id)
@@ -440,12 +445,14 @@ impl ListenerState {
             return Ok(key);
         }
         let record = &self.owner.record;
-        let values: [Value<'_>; 5] = [
+        let values: [Value<'_>; 7] = [
             &record.id.to_string(),
             &i64::from(record.pid),
             &record.started.0,
             &record.host,
             &self.owner.lock,
+            &record.machine.map(|machine| machine.to_string()),
+            &record.person.as_ref().map(ToString::to_string),
         ];
         let entered = with_timeout(link.fetch(REGISTER, &values)).await?;
         let entered = entered.first().ok_or(ServerError::Silence)?;

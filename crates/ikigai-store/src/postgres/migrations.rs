@@ -20,6 +20,8 @@ pub const MIGRATIONS: Migrations = &[
     include_str!("schema/009.sql"),
     include_str!("schema/010.sql"),
     include_str!("schema/011.sql"),
+    include_str!("schema/012.sql"),
+    include_str!("schema/013.sql"),
 ];
 
 const VERSION: &str = "SELECT version::bigint FROM schema_version";

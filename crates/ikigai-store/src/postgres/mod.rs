@@ -20,6 +20,7 @@ mod read_marks;
 mod readback;
 mod reader;
 mod report;
+mod requests;
 mod restore;
 mod search;
 mod sql;

@@ -38,17 +38,17 @@ pub(super) async fn outlines(link: &Link) -> Result<Vec<AgentOutline>> {
         )
     );
     let read = |row: &SqlRow| {
-        let turn_row = match optional_parsed(row, 15)? {
+        let turn_row = match optional_parsed(row, 17)? {
             Some(kind) => Some(TurnRow {
                 kind,
-                data: get(row, 16)?,
-                follows_call: get(row, 17)?,
+                data: get(row, 18)?,
+                follows_call: get(row, 19)?,
             }),
             None => None,
         };
         Ok(AgentOutline {
             agent: agent_record(row)?,
-            is_held: get::<Option<bool>>(row, 14)?.unwrap_or(false),
+            is_held: get::<Option<bool>>(row, 16)?.unwrap_or(false),
             turn_row,
         })
     };
@@ -61,7 +61,7 @@ pub(super) async fn merge_rows(link: &Link, parents: &[(AgentId, Micros)]) -> Re
              SELECT u.uuid, u.since, u.place, a.id, h.seq - $3 AS after
              FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS u (uuid, since, place)
              JOIN agents a ON a.uuid = u.uuid JOIN heads h ON h.agent = a.id)
-         SELECT uuid, seq, kind, created_at, NULL::text, data FROM (
+         SELECT uuid, seq, kind, created_at, NULL::text, data, NULL::text FROM (
              SELECT p.uuid, p.place, m.seq, m.kind, m.created_at, m.data
              FROM p JOIN messages m ON m.agent = p.id AND m.kind = 'user' AND m.seq > p.after
              WHERE m.data LIKE '%\"merge\"%' AND m.created_at >= p.since

@@ -7,10 +7,11 @@ use tokio_postgres::Row as SqlRow;
 
 use super::connect::Link;
 use super::values::{
-    Result, get, log_row, micros, number, optional_number, optional_parsed, optional_process,
-    optional_row_ref, parse_column, seq, wide_id,
+    Result, get, log_row, micros, number, optional_number, optional_parsed, optional_person,
+    optional_process, optional_row_ref, parse_column, seq, wide_id,
 };
 use crate::blobs::join_parts;
+use crate::log::MOST_NAMESAKES;
 use crate::records::{
     AgentRecord, BlobHash, DraftRecord, Head, MailId, MailRecord, PageCollector, ProcessRecord,
     RestorePoint, RunId, RunRecord, SessionRecord, Snapshot,
@@ -19,7 +20,7 @@ use crate::sql_common::agents_sql;
 use crate::sql_common::{stored_limit, to_stored};
 
 pub(super) async fn head(link: &Link, agent: AgentId) -> Result<Option<Head>> {
-    let sql = "SELECT h.seq, h.epoch, p.uuid, p.pid, p.started, p.host
+    let sql = "SELECT h.seq, h.epoch, p.uuid, p.pid, p.started, p.host, p.machine, p.person
          FROM agents a JOIN heads h ON h.agent = a.id LEFT JOIN processes p ON p.id = h.owner
          WHERE a.uuid = $1";
     let read = |row: &SqlRow| {
@@ -36,7 +37,7 @@ pub(super) async fn head(link: &Link, agent: AgentId) -> Result<Option<Head>> {
 macro_rules! newest_sql {
     ($condition:literal) => {
         concat!(
-            "SELECT seq, kind, created_at, content, data FROM messages
+            "SELECT seq, kind, created_at, content, data, author FROM messages
              WHERE agent = (SELECT id FROM agents WHERE uuid = $1)
                AND seq BETWEEN $2 AND $3 ",
             $condition,
@@ -56,7 +57,7 @@ pub(super) async fn usage(link: &Link, span: Span, limit: usize) -> Result<Vec<R
 pub(super) async fn page(link: &Link, query: PageQuery) -> Result<Vec<Row>> {
     let sql = match query.direction {
         Direction::Forwards => {
-            "SELECT seq, kind, created_at, content, data FROM messages
+            "SELECT seq, kind, created_at, content, data, author FROM messages
              WHERE agent = (SELECT id FROM agents WHERE uuid = $1) AND seq BETWEEN $2 AND $3
              ORDER BY seq LIMIT $4"
         }
@@ -75,7 +76,7 @@ async fn rows(link: &Link, sql: &'static str, span: Span, limit: usize) -> Resul
 
 /// Returns the newest `usage` row of each agent; up to a thousand in one round trip.
 pub(super) async fn newest_usage(link: &Link, agents: &[AgentId]) -> Result<Vec<Row>> {
-    let sql = "SELECT u.uuid, m.seq, m.kind, m.created_at, m.content, m.data
+    let sql = "SELECT u.uuid, m.seq, m.kind, m.created_at, m.content, m.data, m.author
          FROM unnest($1::text[]) WITH ORDINALITY AS u (uuid, place)
          JOIN agents a ON a.uuid = u.uuid
          CROSS JOIN LATERAL (SELECT * FROM messages
@@ -120,7 +121,7 @@ pub(super) async fn count_messages(link: &Link, spans: &[Span]) -> Result<u64> {
 
 /// Returns the newest `limit` `user` rows of spans, newest first, in one round trip.
 pub(super) async fn user_rows(link: &Link, spans: &[Span], limit: usize) -> Result<Vec<Row>> {
-    let sql = "SELECT s.uuid, m.seq, m.kind, m.created_at, m.content, m.data
+    let sql = "SELECT s.uuid, m.seq, m.kind, m.created_at, m.content, m.data, m.author
          FROM unnest($1::text[], $2::bigint[], $3::bigint[]) WITH ORDINALITY
              AS s (uuid, low, high, place)
          JOIN agents a ON a.uuid = s.uuid
@@ -154,7 +155,7 @@ pub(super) async fn snapshot(link: &Link, upto: RowRef) -> Result<Option<Snapsho
 
 /// Rows of several spans in one round trip; see [`crate::ReadLog::pages`].
 pub(super) async fn pages(link: &Link, spans: &[Span], limit: usize) -> Result<Vec<Row>> {
-    let sql = "SELECT s.place, m.seq, m.kind, m.created_at, m.content, m.data
+    let sql = "SELECT s.place, m.seq, m.kind, m.created_at, m.content, m.data, m.author
          FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[]) WITH ORDINALITY
              AS s (uuid, low, high, wanted, place)
          JOIN agents a ON a.uuid = s.uuid
@@ -208,9 +209,9 @@ pub(super) async fn restore_point(
               s AS (SELECT upto, folded FROM paths
                     WHERE agent = (SELECT id FROM a) AND upto <= (SELECT seq FROM h)
                     ORDER BY upto DESC LIMIT 1)
-         SELECT true, h.seq, NULL, s.upto, s.folded, NULL FROM h LEFT JOIN s ON true
+         SELECT true, h.seq, NULL, s.upto, s.folded, NULL, NULL FROM h LEFT JOIN s ON true
          UNION ALL
-         (SELECT false, seq, kind, created_at, content, data FROM messages
+         (SELECT false, seq, kind, created_at, content, data, author FROM messages
           WHERE agent = (SELECT id FROM a) AND control
             AND seq > coalesce((SELECT upto FROM s), 0) AND seq <= (SELECT seq FROM h)
           ORDER BY seq DESC LIMIT $2)";
@@ -276,7 +277,7 @@ pub(super) async fn living_roots(link: &Link, of: SessionId) -> Result<Vec<Agent
 }
 
 pub(super) async fn owners(link: &Link) -> Result<Vec<ProcessRecord>> {
-    let sql = "SELECT uuid, pid, started, host FROM processes
+    let sql = "SELECT uuid, pid, started, host, machine, person FROM processes
          WHERE id IN (SELECT owner FROM heads) ORDER BY id";
     let owners = link.all(sql, &[], |row| optional_process(row, 0)).await?;
     Ok(owners.into_iter().flatten().collect())
@@ -287,22 +288,46 @@ pub(super) async fn agent(link: &Link, agent: AgentId) -> Result<Option<AgentRec
     link.one(sql, &[&agent.to_string()], agent_record).await
 }
 
-pub(super) async fn find_by_name(link: &Link, name: &str) -> Result<Option<AgentRecord>> {
-    let sql = agents_sql!("WHERE a.name = $1 AND a.status = 'running'");
-    link.one(sql, &[&name], agent_record).await
+pub(super) async fn find_by_name(
+    link: &Link,
+    session: Option<SessionId>,
+    name: &str,
+) -> Result<Vec<AgentRecord>> {
+    let most = stored_limit(MOST_NAMESAKES);
+    match session {
+        None => {
+            let sql =
+                agents_sql!("WHERE a.name = $1 AND a.status = 'running' ORDER BY a.id LIMIT $2");
+            link.all(sql, &[&name, &most], agent_record).await
+        }
+        Some(session) => {
+            let sql = agents_sql!("WHERE s.uuid = $1 AND a.name = $2 AND a.status = 'running'");
+            link.all(sql, &[&session.to_string(), &name], agent_record)
+                .await
+        }
+    }
+}
+
+fn session_record(row: &SqlRow) -> Result<SessionRecord> {
+    Ok(SessionRecord {
+        id: parse_column(row, 0)?,
+        name: get(row, 1)?,
+        directory: get(row, 2)?,
+        created_at: micros(row, 3)?,
+        machine: optional_parsed(row, 4)?,
+        host: get(row, 5)?,
+    })
 }
 
 pub(super) async fn sessions(link: &Link) -> Result<Vec<SessionRecord>> {
-    let sql = "SELECT uuid, name, directory, created_at FROM sessions ORDER BY id";
-    let read = |row: &SqlRow| {
-        Ok(SessionRecord {
-            id: parse_column(row, 0)?,
-            name: get(row, 1)?,
-            directory: get(row, 2)?,
-            created_at: micros(row, 3)?,
-        })
-    };
-    link.all(sql, &[], read).await
+    let sql = "SELECT uuid, name, directory, created_at, machine, host FROM sessions ORDER BY id";
+    link.all(sql, &[], session_record).await
+}
+
+pub(super) async fn sessions_in(link: &Link, directory: &str) -> Result<Vec<SessionRecord>> {
+    let sql = "SELECT uuid, name, directory, created_at, machine, host FROM sessions
+         WHERE directory = $1 ORDER BY id";
+    link.all(sql, &[&directory], session_record).await
 }
 
 /// Builds the query for mail records from its condition.
@@ -310,7 +335,7 @@ macro_rules! mail_sql {
     ($condition:literal) => {
         concat!(
             "SELECT m.uuid, sender.uuid, m.text, m.state, shown.uuid, m.shown_seq, m.sent_at,
-                    m.origin, m.about, m.process
+                    m.origin, m.about, m.process, m.author
              FROM mail m
              LEFT JOIN agents sender ON sender.id = m.sender
              LEFT JOIN agents shown ON shown.id = m.shown_agent
@@ -342,6 +367,7 @@ async fn mail_where(link: &Link, sql: &'static str, to: AgentId) -> Result<Vec<M
             origin: parse_column(row, 7)?,
             about: parse_column(row, 8)?,
             process: optional_number(row, 9)?,
+            author: optional_person(row, 10)?,
         })
     };
     link.all(sql, &[&to.to_string()], read).await

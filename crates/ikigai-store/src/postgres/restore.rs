@@ -269,8 +269,8 @@ async fn settle(link: &Link, forks: Forks) -> Result<(), QueryFailure> {
 
 // Each says by a row that it stored something.
 
-const SESSION: &str = "INSERT INTO sessions AS s (uuid, created_at, name, directory)
-     VALUES ($1, $2, $3, $4)
+const SESSION: &str = "INSERT INTO sessions AS s (uuid, created_at, name, directory, machine, host)
+     VALUES ($1, $2, $3, $4, $5, $6)
      ON CONFLICT (uuid) DO UPDATE SET name = s.name RETURNING 1";
 
 const AGENT: &str = "WITH made AS (
@@ -285,13 +285,15 @@ const AGENT: &str = "WITH made AS (
 const BLOB: &str = "INSERT INTO blobs AS b (hash, part, bytes) VALUES ($1, $2, $3)
      ON CONFLICT (hash, part) DO UPDATE SET part = b.part RETURNING 1";
 
-const ROW: &str = "INSERT INTO messages (agent, seq, kind, control, created_at, content, data)
-     SELECT id, $2, $3, $4::bigint <> 0, $5, $6, $7 FROM agents WHERE uuid = $1 RETURNING 1";
+const ROW: &str = "INSERT INTO messages (agent, seq, kind, control, created_at, content, data,
+                                       author)
+     SELECT id, $2, $3, $4::bigint <> 0, $5, $6, $7, $8 FROM agents WHERE uuid = $1 RETURNING 1";
 
 const MAIL: &str = "INSERT INTO mail
-         (uuid, receiver, sender, sent_at, state, shown_agent, shown_seq, text, origin, about, process)
+         (uuid, receiver, sender, sent_at, state, shown_agent, shown_seq, text, origin, about, process,
+          author)
      SELECT $1, id, (SELECT id FROM agents WHERE uuid = $3), $4, $5,
-            (SELECT id FROM agents WHERE uuid = $6), $7::text::bigint, $8, $9, $10, $11::text::bigint
+            (SELECT id FROM agents WHERE uuid = $6), $7::text::bigint, $8, $9, $10, $11::text::bigint, $12
      FROM agents WHERE uuid = $2
        AND ($3::text IS NULL OR EXISTS (SELECT 1 FROM agents WHERE uuid = $3))
        AND ($6::text IS NULL OR EXISTS (SELECT 1 FROM agents WHERE uuid = $6))

@@ -18,7 +18,7 @@ use super::listener::ListenerHandle;
 use super::migrations::lock_number;
 use super::pipeline::Value;
 use super::text_search::{
-    LONG, LongTexts, in_model, in_text, one_of, tag_agent, tag_kind, tag_session,
+    LONG, LongTexts, in_model, in_text, one_of, tag_agent, tag_author, tag_kind, tag_session,
 };
 use super::values::{QueryFailure, Result, get, log_row, parse_column};
 use crate::error::StoreError;
@@ -259,6 +259,8 @@ impl PostgresSearch {
         }
         let kinds: Vec<_> = query.kinds.iter().map(|kind| tag_kind(*kind)).collect();
         parts.extend(one_of(&kinds));
+        let author = query.author.as_ref().map(tag_author);
+        parts.extend(author.and_then(|tag| one_of(&[tag])));
         Ok(Some(Self {
             expression: (!parts.is_empty()).then(|| parts.join(" & ")),
             ranking,
@@ -359,7 +361,7 @@ impl PostgresSearch {
 
 async fn rows(link: &Link, sql: &'static str, values: &[Value<'_>]) -> Result<Vec<(Row, i64)>> {
     link.all(sql, values, |row| {
-        Ok((log_row(parse_column(row, 6)?, row, 0)?, get(row, 5)?))
+        Ok((log_row(parse_column(row, 7)?, row, 0)?, get(row, 6)?))
     })
     .await
 }
@@ -390,7 +392,8 @@ const COUNT: &str = "SELECT count(*) FROM (
          SELECT 1 FROM search WHERE words @@ ($1::text)::tsquery LIMIT $2
      ) s";
 
-const ANY: &str = "SELECT m.seq, m.kind, m.created_at, m.content, m.data, s.message, a.uuid
+const ANY: &str = "SELECT m.seq, m.kind, m.created_at, m.content, m.data, m.author, s.message,
+            a.uuid
      FROM (
          SELECT message, agent, seq FROM search
          WHERE message < $1 AND created_at >= $2 AND created_at < $3
@@ -398,7 +401,8 @@ const ANY: &str = "SELECT m.seq, m.kind, m.created_at, m.content, m.data, s.mess
      ) s JOIN messages m ON m.agent = s.agent AND m.seq = s.seq JOIN agents a ON a.id = s.agent
      ORDER BY s.message DESC";
 
-const WALKED: &str = "SELECT m.seq, m.kind, m.created_at, m.content, m.data, s.message, a.uuid
+const WALKED: &str = "SELECT m.seq, m.kind, m.created_at, m.content, m.data, m.author, s.message,
+            a.uuid
      FROM (
          SELECT message, agent, seq FROM (
              SELECT * FROM search WHERE message < $1 ORDER BY message DESC LIMIT $6
@@ -413,12 +417,14 @@ const INDEXED: &str = "WITH found AS MATERIALIZED (
          WHERE words @@ ($5::text)::tsquery
            AND message < $1 AND created_at >= $2 AND created_at < $3
      )
-     SELECT m.seq, m.kind, m.created_at, m.content, m.data, s.message, a.uuid
+     SELECT m.seq, m.kind, m.created_at, m.content, m.data, m.author, s.message,
+            a.uuid
      FROM (SELECT * FROM found ORDER BY message DESC LIMIT $4) s
          JOIN messages m ON m.agent = s.agent AND m.seq = s.seq JOIN agents a ON a.id = s.agent
      ORDER BY s.message DESC";
 
-const BEST: &str = "SELECT m.seq, m.kind, m.created_at, m.content, m.data, s.message, a.uuid
+const BEST: &str = "SELECT m.seq, m.kind, m.created_at, m.content, m.data, m.author, s.message,
+            a.uuid
      FROM (
          SELECT message, agent, seq, ts_rank(words, ($6::text)::tsquery, 1) AS rank FROM search
          WHERE words @@ ($1::text)::tsquery AND created_at >= $3 AND created_at < $4

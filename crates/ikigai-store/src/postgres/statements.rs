@@ -6,9 +6,9 @@ use super::errors::PostgresRefusal;
 use super::facts::TransactionFacts;
 use super::pipeline::OwnedParam;
 use super::values::QueryFailure;
-use super::{budget, read_marks};
+use super::{budget, read_marks, requests};
 use crate::batch::NewAgent;
-use crate::records::{MailState, Status};
+use crate::records::{MailState, SessionRecord, Status};
 use crate::sql_common::to_stored;
 use crate::transaction::{AgentWrite, DraftWrite, HeadWrite, JobWrite, MailWrite, RunWrite, Write};
 
@@ -41,26 +41,16 @@ impl<'a> StatementBuilder<'a> {
     /// Adds the statements of one write.
     pub(super) fn add(&mut self, write: &Write<'_>) -> Result<(), PostgresRefusal> {
         match write {
-            Write::InsertSession {
-                session,
-                name,
-                directory,
-                at,
-            } => {
-                let key = self.read.session_keys.pop_front().ok_or_else(no_key)?;
-                self.read.keys.sessions.insert(*session, key);
-                self.push(
-                    "INSERT INTO sessions (id, uuid, created_at, name, directory)
-                     OVERRIDING SYSTEM VALUE VALUES ($1, $2, $3, $4, $5)",
-                    values![
-                        key,
-                        session.to_string(),
-                        at.0,
-                        clean(name),
-                        clean(directory)
-                    ],
-                );
-            }
+            Write::InsertSession(session) => self.insert_session(session)?,
+            Write::MoveSession(place) => self.push(
+                "UPDATE sessions SET machine = $2, host = $3, directory = $4 WHERE uuid = $1",
+                values![
+                    place.session.to_string(),
+                    place.machine.map(|machine| machine.to_string()),
+                    place.host.as_deref().map(clean),
+                    clean(&place.directory)
+                ],
+            ),
             Write::Agent(write) => self.add_agent(write)?,
             Write::Head(write) => self.add_head(*write)?,
             Write::InsertRows(rows) => self.add_rows(rows)?,
@@ -68,6 +58,10 @@ impl<'a> StatementBuilder<'a> {
             Write::Mail(write) => self.add_mail(*write)?,
             Write::Run(write) => self.add_run(*write)?,
             Write::Job(write) => self.add_job(*write)?,
+            Write::Request(write) => {
+                let statement = requests::statement(&self.read.keys, *write)?;
+                self.statements.push(statement);
+            }
             Write::Budget(write) => {
                 let statement = budget::statement(&self.read.keys, self.process, *write)?;
                 self.statements.push(statement);
@@ -104,6 +98,25 @@ impl<'a> StatementBuilder<'a> {
 
     fn push(&mut self, sql: &'static str, values: Vec<OwnedParam>) {
         self.statements.push((sql, values));
+    }
+
+    fn insert_session(&mut self, session: &SessionRecord) -> Result<(), PostgresRefusal> {
+        let key = self.read.session_keys.pop_front().ok_or_else(no_key)?;
+        self.read.keys.sessions.insert(session.id, key);
+        self.push(
+            "INSERT INTO sessions (id, uuid, created_at, name, directory, machine, host)
+             OVERRIDING SYSTEM VALUE VALUES ($1, $2, $3, $4, $5, $6, $7)",
+            values![
+                key,
+                session.id.to_string(),
+                session.created_at.0,
+                clean(&session.name),
+                clean(&session.directory),
+                session.machine.map(|machine| machine.to_string()),
+                session.host.as_deref().map(clean)
+            ],
+        );
+        Ok(())
     }
 
     fn add_agent(&mut self, write: &AgentWrite<'_>) -> Result<(), PostgresRefusal> {
@@ -218,12 +231,15 @@ impl<'a> StatementBuilder<'a> {
         let controls: Vec<bool> = column.clone().map(|row| row.control).collect();
         let times: Vec<i64> = column.clone().map(|row| row.created_at.0).collect();
         let contents: Vec<_> = column.clone().map(|row| text(&row.content)).collect();
-        let data: Vec<_> = column.map(|row| text(&row.data)).collect();
+        let data: Vec<_> = column.clone().map(|row| text(&row.data)).collect();
+        let authors: Vec<_> = column.map(author).collect();
         self.push(
-            "INSERT INTO messages (agent, seq, kind, control, created_at, content, data)
+            "INSERT INTO messages (agent, seq, kind, control, created_at, content, data, author)
              SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::boolean[],
-                                  $5::bigint[], $6::text[], $7::text[])",
-            values![agents, seqs, kinds, controls, times, contents, data],
+                                  $5::bigint[], $6::text[], $7::text[], $8::text[])",
+            values![
+                agents, seqs, kinds, controls, times, contents, data, authors
+            ],
         );
         Ok(())
     }
@@ -253,6 +269,7 @@ impl<'a> StatementBuilder<'a> {
                 to,
                 origin,
                 from,
+                author,
                 about,
                 process,
                 text,
@@ -261,8 +278,9 @@ impl<'a> StatementBuilder<'a> {
                 let receiver = self.read.keys.agent(to)?;
                 let sender = self.read.keys.optional(from)?;
                 self.push(
-                    "INSERT INTO mail (uuid, receiver, sender, sent_at, state, text, origin, about, process)
-                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+                    "INSERT INTO mail (uuid, receiver, sender, sent_at, state, text, origin, about, process,
+                                       author)
+                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
                     values![
                         mail.0.to_be_bytes().to_vec(),
                         receiver,
@@ -272,7 +290,8 @@ impl<'a> StatementBuilder<'a> {
                         clean(text),
                         origin.word(),
                         about.word(),
-                        process.map(to_stored)
+                        process.map(to_stored),
+                        author.map(ToString::to_string)
                     ],
                 );
             }
@@ -375,6 +394,11 @@ impl<'a> StatementBuilder<'a> {
 
 fn no_key() -> QueryFailure {
     QueryFailure::Value("there are fewer keys than were asked for".to_owned())
+}
+
+/// Returns the author of a row for its column.
+pub(super) fn author(row: &NewRow) -> Option<String> {
+    row.author.as_ref().map(ToString::to_string)
 }
 
 /// Replaces U+0000, which PostgreSQL refuses, by its picture.

@@ -21,7 +21,7 @@ use super::report;
 use super::search::Searcher;
 use super::values::{QueryFailure, Result as Read};
 use super::writer::{BATCHES, PostgresWriter};
-use super::{ancestry, dump, jobs, outlines, queries, read_marks};
+use super::{ancestry, dump, jobs, outlines, queries, read_marks, requests};
 use crate::batch::{Batch, CommitJob, Committed};
 use crate::error::{CommitError, StoreError};
 use crate::faults::Faults;
@@ -30,7 +30,7 @@ use crate::outline::AgentOutline;
 use crate::portable::{RestoreError, RestoreMode, Restored};
 use crate::records::{
     AgentRecord, Ancestry, BlobHash, DraftRecord, Head, JobRecord, MailRecord, ProcessRecord,
-    Pulse, RestorePoint, RunRecord, SeenMark, SessionRecord, Snapshot,
+    Pulse, RequestId, RequestRecord, RestorePoint, RunRecord, SeenMark, SessionRecord, Snapshot,
 };
 use crate::search::{SearchPage, SearchQuery};
 use crate::server_report::ServerReport;
@@ -306,14 +306,24 @@ impl ReadLog for PostgresStore {
         self.ask(move |link| async move { queries::agent(&link, agent).await })
     }
 
-    fn find_by_name<'a>(&'a self, name: &'a str) -> ReadFuture<'a, Option<AgentRecord>> {
+    fn find_by_name<'a>(
+        &'a self,
+        session: Option<SessionId>,
+        name: &'a str,
+    ) -> ReadFuture<'a, Vec<AgentRecord>> {
         let name = name.to_owned();
-        self.ask(move |link| async move { queries::find_by_name(&link, &name).await })
+        self.ask(move |link| async move { queries::find_by_name(&link, session, &name).await })
     }
 
-    fn living_names<'a>(&'a self, beginning: &'a str) -> ReadFuture<'a, Vec<String>> {
+    fn living_names<'a>(
+        &'a self,
+        session: SessionId,
+        beginning: &'a str,
+    ) -> ReadFuture<'a, Vec<String>> {
         let beginning = beginning.to_owned();
-        self.ask(move |link| async move { ancestry::living_names(&link, &beginning).await })
+        self.ask(
+            move |link| async move { ancestry::living_names(&link, session, &beginning).await },
+        )
     }
 
     fn ancestry(&self, agent: AgentId, most: usize) -> ReadFuture<'_, Option<Ancestry>> {
@@ -335,6 +345,11 @@ impl ReadLog for PostgresStore {
 
     fn sessions(&self) -> ReadFuture<'_, Vec<SessionRecord>> {
         self.ask(move |link| async move { queries::sessions(&link).await })
+    }
+
+    fn sessions_in<'a>(&'a self, directory: &'a str) -> ReadFuture<'a, Vec<SessionRecord>> {
+        let directory = directory.to_owned();
+        self.ask(move |link| async move { queries::sessions_in(&link, &directory).await })
     }
 
     fn mail(&self, to: AgentId) -> ReadFuture<'_, Vec<MailRecord>> {
@@ -359,6 +374,15 @@ impl ReadLog for PostgresStore {
 
     fn process_rows(&self, span: Span, limit: usize) -> ReadFuture<'_, Vec<Row>> {
         self.ask(move |link| async move { jobs::process_rows(&link, span, limit).await })
+    }
+
+    fn waiting_requests(&self) -> ReadFuture<'_, Vec<RequestRecord>> {
+        let process = self.process;
+        self.ask(move |link| async move { requests::waiting(&link, process).await })
+    }
+
+    fn request(&self, request: RequestId) -> ReadFuture<'_, Option<RequestRecord>> {
+        self.ask(move |link| async move { requests::find(&link, request).await })
     }
 
     fn seen<'a>(&'a self, person: &'a str) -> ReadFuture<'a, Vec<SeenMark>> {

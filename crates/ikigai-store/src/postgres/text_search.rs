@@ -6,8 +6,10 @@ mod tests;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use ikigai_core::Kind;
 use ikigai_core::find::{Searched, Term, Words, tokens};
+use ikigai_core::{Kind, PersonName};
+
+use crate::sql_common::author_tag;
 
 /// Limit of a word in bytes; the server accepts at most 2046.
 const WORD_BYTES: usize = 1000;
@@ -47,6 +49,10 @@ pub(super) fn tag_session(key: i64) -> String {
 
 pub(super) fn tag_kind(kind: Kind) -> String {
     format!("{TAG}k{}", kind.name())
+}
+
+pub(super) fn tag_author(author: &PersonName) -> String {
+    format!("{TAG}{}", author_tag(author))
 }
 
 /// Builds the `tsvector` of a row.

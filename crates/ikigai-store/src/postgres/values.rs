@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use ikigai_core::{AgentId, Micros, ProcessId, Row, RowRef, Seq, StoredKind};
+use ikigai_core::{AgentId, Micros, PersonName, ProcessId, Row, RowRef, Seq, StoredKind};
 use tokio_postgres::Row as SqlRow;
 use tokio_postgres::types::FromSql;
 
@@ -107,7 +107,13 @@ pub(super) fn optional_row_ref(row: &SqlRow, agent: usize, seq: usize) -> Result
         .map(|(agent, seq)| RowRef::new(agent, Seq(seq))))
 }
 
-/// Reads an optional process from four columns: id, pid, started, host.
+/// Reads an optional person; an invalid name counts as none.
+pub(super) fn optional_person(row: &SqlRow, column: usize) -> Result<Option<PersonName>> {
+    let name: Option<&str> = get(row, column)?;
+    Ok(name.and_then(|name| name.parse().ok()))
+}
+
+/// Reads an optional process from six columns: id, pid, started, host, machine, person.
 pub(super) fn optional_process(row: &SqlRow, first: usize) -> Result<Option<ProcessRecord>> {
     let Some(id) = optional_parsed::<ProcessId>(row, first)? else {
         return Ok(None);
@@ -118,10 +124,12 @@ pub(super) fn optional_process(row: &SqlRow, first: usize) -> Result<Option<Proc
         pid: u32::try_from(pid).map_err(|error| bad(first + 1, error))?,
         started: micros(row, first + 2)?,
         host: get(row, first + 3)?,
+        machine: optional_parsed(row, first + 4)?,
+        person: optional_person(row, first + 5)?,
     }))
 }
 
-/// Reads a row of the log from five columns on: seq, kind, created at, content, data.
+/// Reads a row of the log from six columns on: seq, kind, created at, content, data, author.
 pub(super) fn log_row(agent: AgentId, row: &SqlRow, first: usize) -> Result<Row> {
     Ok(Row {
         at: RowRef::new(agent, seq(row, first)?),
@@ -129,5 +137,6 @@ pub(super) fn log_row(agent: AgentId, row: &SqlRow, first: usize) -> Result<Row>
         created_at: micros(row, first + 2)?,
         content: get(row, first + 3)?,
         data: get(row, first + 4)?,
+        author: optional_person(row, first + 5)?,
     })
 }

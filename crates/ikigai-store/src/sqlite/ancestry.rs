@@ -1,6 +1,6 @@
 //! Relations of agents and counters of the log, read without scanning all agents.
 
-use ikigai_core::AgentId;
+use ikigai_core::{AgentId, SessionId};
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
 use super::queries::{all, one};
@@ -73,14 +73,23 @@ fn count(connection: &Connection, sql: &str, agent: i64, most: usize) -> Result<
     Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }
 
-/// Names of running agents that start with a prefix: a range of the index of names.
-pub(super) fn living_names(connection: &Connection, beginning: &str) -> Result<Vec<String>> {
+/// Names of a session's running agents that start with a prefix: a range of an index.
+pub(super) fn living_names(
+    connection: &Connection,
+    session: SessionId,
+    beginning: &str,
+) -> Result<Vec<String>> {
     all(
         connection,
-        "SELECT name FROM agents INDEXED BY agents_living_name
-         WHERE status = 'running' AND name >= ?1 AND name < ?2 ORDER BY name",
+        "SELECT name FROM agents INDEXED BY agents_living_in_session
+         WHERE status = 'running' AND session = (SELECT id FROM sessions WHERE uuid = ?1)
+           AND name >= ?2 AND name < ?3 ORDER BY name",
         // Names are ASCII, so the largest character ends the range.
-        params![beginning, format!("{beginning}\u{10FFFF}")],
+        params![
+            session.to_string(),
+            beginning,
+            format!("{beginning}\u{10FFFF}")
+        ],
         |row| Ok(text(row, 0)?.unwrap_or_default()),
     )
 }

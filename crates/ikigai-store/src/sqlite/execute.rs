@@ -1,14 +1,14 @@
 //! One batch inside a write transaction: its facts, the decision, and its writes.
 
-use ikigai_core::{Epoch, NewRow, RowRef};
+use ikigai_core::{Epoch, NewRow, PersonName, RowRef};
 use rusqlite::{Connection, Params, params};
 
 use super::errors::{SqliteRefusal, is_reference_violation};
 use super::facts;
 use super::locks::SqliteOwner;
-use super::{budget, read_marks};
+use super::{budget, read_marks, requests};
 use crate::batch::{Batch, Committed, NewAgent};
-use crate::records::{MailState, Status};
+use crate::records::{MailState, SessionRecord, Status};
 use crate::sql_common::to_stored;
 use crate::transaction::{
     AgentWrite, DraftWrite, FactKeys, HeadWrite, JobWrite, MailWrite, RowKeys, RunWrite, Write,
@@ -51,21 +51,16 @@ struct Executor<'a> {
 impl Executor<'_> {
     fn execute(&mut self, write: &Write<'_>) -> Result<(), SqliteRefusal> {
         match write {
-            Write::InsertSession {
-                session,
-                name,
-                directory,
-                at,
-            } => {
-                self.run(
-                    "INSERT INTO sessions (uuid, created_at, name, directory)
-                     VALUES (?1, ?2, ?3, ?4)",
-                    params![session.to_string(), at.0, name, directory],
-                )?;
-                let key = self.connection.last_insert_rowid();
-                self.keys.sessions.insert(*session, key);
-                Ok(())
-            }
+            Write::InsertSession(session) => self.insert_session(session),
+            Write::MoveSession(place) => self.run(
+                "UPDATE sessions SET machine = ?2, host = ?3, directory = ?4 WHERE uuid = ?1",
+                params![
+                    place.session.to_string(),
+                    place.machine.map(|machine| machine.to_string()),
+                    place.host,
+                    place.directory
+                ],
+            ),
             Write::Agent(write) => self.write_agent(write),
             Write::Head(write) => self.write_head(*write),
             Write::InsertRows(rows) => rows
@@ -75,6 +70,7 @@ impl Executor<'_> {
             Write::Mail(write) => self.write_mail(*write),
             Write::Run(write) => self.write_run(*write),
             Write::Job(write) => self.write_job(*write),
+            Write::Request(write) => requests::write(self.connection, &self.keys, *write),
             Write::Budget(write) => {
                 budget::write(self.connection, &self.keys, self.process, *write)
             }
@@ -100,6 +96,24 @@ impl Executor<'_> {
 
     fn run(&self, sql: &str, values: impl Params) -> Result<(), SqliteRefusal> {
         self.connection.prepare_cached(sql)?.execute(values)?;
+        Ok(())
+    }
+
+    fn insert_session(&mut self, session: &SessionRecord) -> Result<(), SqliteRefusal> {
+        self.run(
+            "INSERT INTO sessions (uuid, created_at, name, directory, machine, host)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![
+                session.id.to_string(),
+                session.created_at.0,
+                session.name,
+                session.directory,
+                session.machine.map(|machine| machine.to_string()),
+                session.host
+            ],
+        )?;
+        let key = self.connection.last_insert_rowid();
+        self.keys.sessions.insert(session.id, key);
         Ok(())
     }
 
@@ -185,8 +199,8 @@ impl Executor<'_> {
 
     fn insert_row(&self, at: RowRef, row: &NewRow) -> Result<(), SqliteRefusal> {
         self.run(
-            "INSERT INTO messages (agent, seq, kind, control, created_at, content, data)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            "INSERT INTO messages (agent, seq, kind, control, created_at, content, data, author)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
             params![
                 self.keys.agent(at.agent)?,
                 to_stored(at.seq.0),
@@ -195,6 +209,7 @@ impl Executor<'_> {
                 row.created_at.0,
                 row.content,
                 row.data,
+                row.author.as_ref().map(PersonName::as_str),
             ],
         )
     }
@@ -220,13 +235,15 @@ impl Executor<'_> {
                 to,
                 origin,
                 from,
+                author,
                 about,
                 process,
                 text,
                 at,
             } => self.run(
-                "INSERT INTO mail (uuid, receiver, sender, sent_at, state, text, origin, about, process)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                "INSERT INTO mail (uuid, receiver, sender, sent_at, state, text, origin, about, process,
+                                   author)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
                 params![
                     mail.0.to_be_bytes(),
                     self.keys.agent(to)?,
@@ -236,7 +253,8 @@ impl Executor<'_> {
                     text,
                     origin.word(),
                     about.word(),
-                    process.map(to_stored)
+                    process.map(to_stored),
+                    author.map(PersonName::as_str)
                 ],
             ),
             MailWrite::Settle {

@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::budget;
 use super::errors::SqliteRefusal;
 use super::locks::SqliteOwner;
+use super::requests;
 use super::values::{number, optional_process, parse_column, seq, text};
 use crate::records::{MailId, RunId};
 use crate::transaction::{AgentFacts, FactKeys, Facts, LeaseHolder, MailFacts, RowKeys};
@@ -32,10 +33,15 @@ pub(super) fn read(
         facts.agents.insert(*agent, found);
     }
     let revived = keys.revived.iter().filter_map(|it| facts.agents.get(it));
-    let revived: Vec<String> = revived.map(|agent| agent.name.clone()).collect();
-    for name in keys.names.iter().chain(&revived) {
-        if let Some(agent) = find_running(connection, name)? {
-            facts.names.insert(name.clone(), agent);
+    let revived = revived.map(|agent| (agent.session, agent.name.clone()));
+    let renamed = keys.renamed.iter().filter_map(|(agent, name)| {
+        let agent = facts.agents.get(agent)?;
+        Some((agent.session, name.clone()))
+    });
+    let names: Vec<_> = revived.chain(renamed).collect();
+    for key in keys.names.iter().chain(&names) {
+        if let Some(agent) = find_running(connection, key.0, &key.1)? {
+            facts.names.insert(key.clone(), agent);
         }
     }
     for session in &keys.sessions {
@@ -57,6 +63,11 @@ pub(super) fn read(
     for job in &keys.jobs {
         if let Some(is_open) = read_job(connection, *job)? {
             facts.jobs.insert(*job, is_open);
+        }
+    }
+    for request in &keys.requests {
+        if let Some(state) = requests::state(connection, *request)? {
+            facts.requests.insert(*request, state);
         }
     }
     for root in &keys.budgets {
@@ -83,8 +94,10 @@ fn read_agent(
 ) -> rusqlite::Result<Option<(i64, AgentFacts)>> {
     connection
         .prepare_cached(
-            "SELECT a.id, a.name, a.status, h.seq, h.epoch, p.uuid, p.pid, p.started, p.host
-             FROM agents a JOIN heads h ON h.agent = a.id LEFT JOIN processes p ON p.id = h.owner
+            "SELECT a.id, a.name, a.status, h.seq, h.epoch, p.uuid, p.pid, p.started, p.host,
+                    p.machine, p.person, s.uuid
+             FROM agents a JOIN heads h ON h.agent = a.id JOIN sessions s ON s.id = a.session
+             LEFT JOIN processes p ON p.id = h.owner
              WHERE a.uuid = ?1",
         )?
         .query_row([agent.to_string()], |row| {
@@ -94,6 +107,7 @@ fn read_agent(
                 Some(owner) => LeaseHolder::Other(owner),
             };
             let facts = AgentFacts {
+                session: parse_column(row, 11)?,
                 name: text(row, 1)?.unwrap_or_default(),
                 status: parse_column(row, 2)?,
                 seq: seq(row, 3)?,
@@ -105,10 +119,17 @@ fn read_agent(
         .optional()
 }
 
-fn find_running(connection: &Connection, name: &str) -> rusqlite::Result<Option<AgentId>> {
+fn find_running(
+    connection: &Connection,
+    session: SessionId,
+    name: &str,
+) -> rusqlite::Result<Option<AgentId>> {
     connection
-        .prepare_cached("SELECT uuid FROM agents WHERE status = 'running' AND name = ?1")?
-        .query_row([name], |row| parse_column(row, 0))
+        .prepare_cached(
+            "SELECT uuid FROM agents WHERE status = 'running' AND name = ?2
+                 AND session = (SELECT id FROM sessions WHERE uuid = ?1)",
+        )?
+        .query_row([&session.to_string(), name], |row| parse_column(row, 0))
         .optional()
 }
 

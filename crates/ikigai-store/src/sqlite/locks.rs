@@ -7,7 +7,7 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ikigai_core::ProcessId;
+use ikigai_core::{PersonName, ProcessId};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::errors::{SqliteRefusal, file_error};
@@ -46,18 +46,21 @@ impl SqliteOwner {
             self.lock = Some(self.lock_own()?);
             self.sweep();
             delete_dead(connection)?;
+            claim_sessions(connection, &self.record)?;
         }
         let uuid = self.record.id.to_string();
         connection
             .prepare_cached(
-                "INSERT INTO processes (uuid, pid, started, host) VALUES (?1, ?2, ?3, ?4)
-                 ON CONFLICT (uuid) DO NOTHING",
+                "INSERT INTO processes (uuid, pid, started, host, machine, person)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (uuid) DO NOTHING",
             )?
             .execute(params![
                 uuid,
                 self.record.pid,
                 self.record.started.0,
-                self.record.host
+                self.record.host,
+                self.record.machine.map(|machine| machine.to_string()),
+                self.record.person.as_ref().map(PersonName::as_str)
             ])?;
         let key = connection
             .prepare_cached("SELECT id FROM processes WHERE uuid = ?1")?
@@ -137,6 +140,21 @@ pub(super) fn is_alive(locks: &Path, process: ProcessId) -> Result<bool, StoreEr
         Err(TryLockError::WouldBlock) => Ok(true),
         Err(TryLockError::Error(error)) => Err(file_error(&path, error)),
     }
+}
+
+/// Gives sessions of a store of before machines to this machine.
+///
+/// Those of another host wait for it.
+fn claim_sessions(connection: &Connection, record: &ProcessRecord) -> Result<(), rusqlite::Error> {
+    let Some(machine) = record.machine else {
+        return Ok(());
+    };
+    connection.execute(
+        "UPDATE sessions SET machine = ?1, host = ?2
+         WHERE machine IS NULL AND (host IS NULL OR host = ?2)",
+        params![machine.to_string(), record.host],
+    )?;
+    Ok(())
 }
 
 /// Drops the records of processes that own nothing, and old witnesses.

@@ -31,6 +31,8 @@ pub const MIGRATIONS: Migrations = &[
     include_str!("schema/014.sql"),
     include_str!("schema/015.sql"),
     include_str!("schema/016.sql"),
+    include_str!("schema/017.sql"),
+    include_str!("schema/018.sql"),
 ];
 
 /// Limit of backups of one version.

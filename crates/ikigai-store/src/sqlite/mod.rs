@@ -23,6 +23,7 @@ mod read_marks;
 mod read_only;
 mod readback;
 mod reader;
+mod requests;
 mod restore;
 mod search;
 mod sql;
@@ -49,7 +50,7 @@ use crate::outline::AgentOutline;
 use crate::portable::{RestoreError, RestoreMode, Restored};
 use crate::records::{
     AgentRecord, Ancestry, BlobHash, DraftRecord, Head, JobRecord, MailRecord, ProcessRecord,
-    Pulse, RestorePoint, RunRecord, SeenMark, SessionRecord, Snapshot,
+    Pulse, RequestId, RequestRecord, RestorePoint, RunRecord, SeenMark, SessionRecord, Snapshot,
 };
 use crate::search::{SearchPage, SearchQuery};
 use crate::server_report::ServerReport;
@@ -297,14 +298,22 @@ impl ReadLog for SqliteStore {
         self.ask(move |connection| queries::agent(connection, agent))
     }
 
-    fn find_by_name<'a>(&'a self, name: &'a str) -> ReadFuture<'a, Option<AgentRecord>> {
+    fn find_by_name<'a>(
+        &'a self,
+        session: Option<SessionId>,
+        name: &'a str,
+    ) -> ReadFuture<'a, Vec<AgentRecord>> {
         let name = name.to_owned();
-        self.ask(move |connection| queries::find_by_name(connection, &name))
+        self.ask(move |connection| queries::find_by_name(connection, session, &name))
     }
 
-    fn living_names<'a>(&'a self, beginning: &'a str) -> ReadFuture<'a, Vec<String>> {
+    fn living_names<'a>(
+        &'a self,
+        session: SessionId,
+        beginning: &'a str,
+    ) -> ReadFuture<'a, Vec<String>> {
         let beginning = beginning.to_owned();
-        self.ask(move |connection| ancestry::living_names(connection, &beginning))
+        self.ask(move |connection| ancestry::living_names(connection, session, &beginning))
     }
 
     fn ancestry(&self, agent: AgentId, most: usize) -> ReadFuture<'_, Option<Ancestry>> {
@@ -334,6 +343,11 @@ impl ReadLog for SqliteStore {
         self.ask(queries::sessions)
     }
 
+    fn sessions_in<'a>(&'a self, directory: &'a str) -> ReadFuture<'a, Vec<SessionRecord>> {
+        let directory = directory.to_owned();
+        self.ask(move |connection| queries::sessions_in(connection, &directory))
+    }
+
     fn mail(&self, to: AgentId) -> ReadFuture<'_, Vec<MailRecord>> {
         self.ask(move |connection| queries::mail(connection, to))
     }
@@ -356,6 +370,15 @@ impl ReadLog for SqliteStore {
 
     fn process_rows(&self, span: Span, limit: usize) -> ReadFuture<'_, Vec<Row>> {
         self.ask(move |connection| jobs::process_rows(connection, span, limit))
+    }
+
+    fn waiting_requests(&self) -> ReadFuture<'_, Vec<RequestRecord>> {
+        let process = self.process;
+        self.ask(move |connection| requests::waiting(connection, process))
+    }
+
+    fn request(&self, request: RequestId) -> ReadFuture<'_, Option<RequestRecord>> {
+        self.ask(move |connection| requests::find(connection, request))
     }
 
     fn seen<'a>(&'a self, person: &'a str) -> ReadFuture<'a, Vec<SeenMark>> {

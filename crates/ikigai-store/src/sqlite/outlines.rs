@@ -23,11 +23,11 @@ pub(super) fn outlines(connection: &Connection) -> Result<Vec<AgentOutline>> {
         )
     );
     all(connection, sql, [], |row| {
-        let turn_row = match optional_parsed(row, 14)? {
+        let turn_row = match optional_parsed(row, 16)? {
             Some(kind) => Some(TurnRow {
                 kind,
-                data: text(row, 15)?,
-                follows_call: row.get(16)?,
+                data: text(row, 17)?,
+                follows_call: row.get(18)?,
             }),
             None => None,
         };
@@ -46,7 +46,7 @@ pub(super) fn merge_rows(
 ) -> Result<Vec<Row>> {
     let sql = "WITH p AS (SELECT a.id, h.seq - ?3 AS after FROM agents a
                   JOIN heads h ON h.agent = a.id WHERE a.uuid = ?1)
-         SELECT seq, kind, created_at, NULL, data FROM (
+         SELECT seq, kind, created_at, NULL, data, NULL FROM (
              SELECT m.seq, m.kind, m.created_at, m.data
              FROM p JOIN messages m INDEXED BY messages_user
                   ON m.agent = p.id AND m.kind = 'user' AND m.seq > p.after

@@ -6,10 +6,11 @@ use ikigai_core::{
 use rusqlite::{Connection, OptionalExtension, Params, Result, Row as SqlRow, params};
 
 use super::values::{
-    log_row, micros, number, optional_number, optional_parsed, optional_process, optional_row_ref,
-    parse_column, seq, text, wide_id,
+    log_row, micros, number, optional_number, optional_parsed, optional_person, optional_process,
+    optional_row_ref, parse_column, seq, text, wide_id,
 };
 use crate::blobs::join_parts;
+use crate::log::MOST_NAMESAKES;
 use crate::records::{
     AgentRecord, BlobHash, DraftRecord, Head, MailId, MailRecord, PageCollector, ProcessRecord,
     RestorePoint, RunId, RunRecord, SessionRecord, Snapshot,
@@ -48,7 +49,7 @@ macro_rules! newest_sql {
     ($index:literal, $condition:literal) => {
         concat!(
             // Without its index this would read the whole log; better an error.
-            "SELECT seq, kind, created_at, content, data FROM messages INDEXED BY ",
+            "SELECT seq, kind, created_at, content, data, author FROM messages INDEXED BY ",
             $index,
             " WHERE agent = (SELECT id FROM agents WHERE uuid = ?1) AND ",
             $condition,
@@ -77,7 +78,7 @@ pub(super) fn span_rows(
 pub(super) fn head(connection: &Connection, agent: AgentId) -> Result<Option<Head>> {
     one(
         connection,
-        "SELECT h.seq, h.epoch, p.uuid, p.pid, p.started, p.host
+        "SELECT h.seq, h.epoch, p.uuid, p.pid, p.started, p.host, p.machine, p.person
          FROM agents a JOIN heads h ON h.agent = a.id LEFT JOIN processes p ON p.id = h.owner
          WHERE a.uuid = ?1",
         [agent.to_string()],
@@ -145,12 +146,12 @@ pub(super) fn page(connection: &Connection, query: PageQuery) -> Result<Vec<Row>
     let span = query.span;
     let sql = match query.direction {
         Direction::Forwards => {
-            "SELECT seq, kind, created_at, content, data FROM messages
+            "SELECT seq, kind, created_at, content, data, author FROM messages
              WHERE agent = (SELECT id FROM agents WHERE uuid = ?1) AND seq BETWEEN ?2 AND ?3
              ORDER BY seq LIMIT ?4"
         }
         Direction::Backwards => {
-            "SELECT seq, kind, created_at, content, data FROM messages
+            "SELECT seq, kind, created_at, content, data, author FROM messages
              WHERE agent = (SELECT id FROM agents WHERE uuid = ?1) AND seq BETWEEN ?2 AND ?3
              ORDER BY seq DESC LIMIT ?4"
         }
@@ -267,7 +268,7 @@ pub(super) fn living_roots(
 pub(super) fn owners(connection: &Connection) -> Result<Vec<ProcessRecord>> {
     let owners = all(
         connection,
-        "SELECT uuid, pid, started, host FROM processes
+        "SELECT uuid, pid, started, host, machine, person FROM processes
          WHERE id IN (SELECT owner FROM heads) ORDER BY id",
         [],
         |row| optional_process(row, 0),
@@ -284,28 +285,55 @@ pub(super) fn agent(connection: &Connection, agent: AgentId) -> Result<Option<Ag
     )
 }
 
-pub(super) fn find_by_name(connection: &Connection, name: &str) -> Result<Option<AgentRecord>> {
-    one(
-        connection,
-        agents_sql!("WHERE a.name = ?1 AND a.status = 'running'"),
-        [name],
-        agent_record,
-    )
+pub(super) fn find_by_name(
+    connection: &Connection,
+    session: Option<SessionId>,
+    name: &str,
+) -> Result<Vec<AgentRecord>> {
+    let most = stored_limit(MOST_NAMESAKES);
+    match session {
+        None => all(
+            connection,
+            agents_sql!("WHERE a.name = ?1 AND a.status = 'running' ORDER BY a.id LIMIT ?2"),
+            params![name, most],
+            agent_record,
+        ),
+        Some(session) => all(
+            connection,
+            agents_sql!("WHERE s.uuid = ?1 AND a.name = ?2 AND a.status = 'running'"),
+            params![session.to_string(), name],
+            agent_record,
+        ),
+    }
+}
+
+fn session_record(row: &SqlRow<'_>) -> Result<SessionRecord> {
+    Ok(SessionRecord {
+        id: parse_column(row, 0)?,
+        name: text(row, 1)?.unwrap_or_default(),
+        directory: text(row, 2)?.unwrap_or_default(),
+        created_at: micros(row, 3)?,
+        machine: optional_parsed(row, 4)?,
+        host: text(row, 5)?,
+    })
 }
 
 pub(super) fn sessions(connection: &Connection) -> Result<Vec<SessionRecord>> {
     all(
         connection,
-        "SELECT uuid, name, directory, created_at FROM sessions ORDER BY id",
+        "SELECT uuid, name, directory, created_at, machine, host FROM sessions ORDER BY id",
         [],
-        |row| {
-            Ok(SessionRecord {
-                id: parse_column(row, 0)?,
-                name: text(row, 1)?.unwrap_or_default(),
-                directory: text(row, 2)?.unwrap_or_default(),
-                created_at: micros(row, 3)?,
-            })
-        },
+        session_record,
+    )
+}
+
+pub(super) fn sessions_in(connection: &Connection, directory: &str) -> Result<Vec<SessionRecord>> {
+    all(
+        connection,
+        "SELECT uuid, name, directory, created_at, machine, host FROM sessions
+         WHERE directory = ?1 ORDER BY id",
+        [directory],
+        session_record,
     )
 }
 
@@ -320,7 +348,7 @@ pub(super) fn queued_mail(connection: &Connection, to: AgentId) -> Result<Vec<Ma
 fn mail_where(connection: &Connection, to: AgentId, also: &str) -> Result<Vec<MailRecord>> {
     let statement = format!(
         "SELECT m.uuid, sender.uuid, m.text, m.state, shown.uuid, m.shown_seq, m.sent_at,
-                m.origin, m.about, m.process
+                m.origin, m.about, m.process, m.author
          FROM mail m
          LEFT JOIN agents sender ON sender.id = m.sender
          LEFT JOIN agents shown ON shown.id = m.shown_agent
@@ -339,6 +367,7 @@ fn mail_where(connection: &Connection, to: AgentId, also: &str) -> Result<Vec<Ma
             origin: parse_column(row, 7)?,
             about: parse_column(row, 8)?,
             process: optional_number(row, 9)?,
+            author: optional_person(row, 10)?,
         })
     })
 }
@@ -395,7 +424,7 @@ pub(super) fn blob(connection: &Connection, hash: BlobHash) -> Result<Option<Vec
 pub(super) fn stored_row(connection: &Connection, at: RowRef) -> Result<Option<Row>> {
     one(
         connection,
-        "SELECT seq, kind, created_at, content, data FROM messages
+        "SELECT seq, kind, created_at, content, data, author FROM messages
          WHERE agent = (SELECT id FROM agents WHERE uuid = ?1) AND seq = ?2",
         params![at.agent.to_string(), to_stored(at.seq.0)],
         |row| log_row(at.agent, row),

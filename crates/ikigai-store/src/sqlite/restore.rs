@@ -130,8 +130,8 @@ fn settle(connection: &Connection) -> rusqlite::Result<()> {
     )
 }
 
-const SESSION: &str =
-    "INSERT INTO sessions (uuid, created_at, name, directory) VALUES (?1, ?2, ?3, ?4)
+const SESSION: &str = "INSERT INTO sessions (uuid, created_at, name, directory, machine, host)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6)
      ON CONFLICT (uuid) DO UPDATE SET name = name";
 
 const AGENT: &str = "INSERT INTO agents
@@ -148,13 +148,15 @@ const HEAD: &str = "INSERT INTO heads (agent, seq, epoch)
 const BLOB: &str = "INSERT INTO blobs (hash, part, bytes) VALUES (?1, ?2, ?3)
      ON CONFLICT (hash, part) DO UPDATE SET part = part";
 
-const ROW: &str = "INSERT INTO messages (agent, seq, kind, control, created_at, content, data)
-     SELECT id, ?2, ?3, ?4, ?5, ?6, ?7 FROM agents WHERE uuid = ?1";
+const ROW: &str = "INSERT INTO messages (agent, seq, kind, control, created_at, content, data,
+                                       author)
+     SELECT id, ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM agents WHERE uuid = ?1";
 
 const MAIL: &str = "INSERT INTO mail
-         (uuid, receiver, sender, sent_at, state, shown_agent, shown_seq, text, origin, about, process)
+         (uuid, receiver, sender, sent_at, state, shown_agent, shown_seq, text, origin, about, process,
+          author)
      SELECT ?1, id, (SELECT id FROM agents WHERE uuid = ?3), ?4, ?5,
-            (SELECT id FROM agents WHERE uuid = ?6), ?7, ?8, ?9, ?10, ?11
+            (SELECT id FROM agents WHERE uuid = ?6), ?7, ?8, ?9, ?10, ?11, ?12
      FROM agents WHERE uuid = ?2
        AND (?3 IS NULL OR EXISTS (SELECT 1 FROM agents WHERE uuid = ?3))
        AND (?6 IS NULL OR EXISTS (SELECT 1 FROM agents WHERE uuid = ?6))";

@@ -16,7 +16,7 @@ use crate::search::{
     Hit, MOST_AGENTS, MOST_HITS, MOST_RANKED, SearchCursor, SearchPage, SearchQuery, SortOrder,
     join_ends,
 };
-use crate::sql_common::stored_limit;
+use crate::sql_common::{author_tag, stored_limit};
 
 /// Rows per indexing step; the more, the less each costs.
 const STEP_ROWS: usize = 1024;
@@ -64,7 +64,8 @@ fn indexed_upto(connection: &Connection) -> rusqlite::Result<i64> {
 /// Indexes one step of rows after `upto`; returns the last one.
 fn index_rows(connection: &Connection, index: &str, upto: i64) -> rusqlite::Result<i64> {
     let mut waiting = connection.prepare_cached(
-        "SELECT m.seq, m.kind, m.created_at, m.content, m.data, m.id, m.agent, a.session, a.uuid
+        "SELECT m.seq, m.kind, m.created_at, m.content, m.data, m.author, m.id, m.agent,
+                a.session, a.uuid
          FROM messages m JOIN agents a ON a.id = m.agent
          WHERE m.id > ?1 ORDER BY m.id LIMIT ?2",
     )?;
@@ -77,9 +78,9 @@ fn index_rows(connection: &Connection, index: &str, upto: i64) -> rusqlite::Resu
     while bytes < STEP_BYTES
         && let Some(found) = rows.next()?
     {
-        let row = log_row(parse_column(found, 8)?, found)?;
-        let id: i64 = found.get(5)?;
-        let (agent, session): (i64, i64) = (found.get(6)?, found.get(7)?);
+        let row = log_row(parse_column(found, 9)?, found)?;
+        let id: i64 = found.get(6)?;
+        let (agent, session): (i64, i64) = (found.get(7)?, found.get(8)?);
         let mut searched = searchable_text(&row);
         if let Some(hash) = &searched.blob
             && let Some(text) = blob_text(connection, hash)?
@@ -89,7 +90,8 @@ fn index_rows(connection: &Connection, index: &str, upto: i64) -> rusqlite::Resu
         }
         bytes += searched.text.len();
         let kind = row.kind.read_as().map(kind_tag).unwrap_or_default();
-        let tags = format!("a{agent} s{session} {kind}");
+        let author = row.author.as_ref().map(author_tag).unwrap_or_default();
+        let tags = format!("a{agent} s{session} {kind} {author}");
         let text = split_words(&searched.text);
         let model = searched.model.as_deref().map(split_words);
         insert.execute(params![id, text, tags, model])?;
@@ -283,6 +285,8 @@ impl SqliteSearch {
         }
         let kinds: Vec<_> = query.kinds.iter().map(|kind| kind_tag(*kind)).collect();
         parts.extend(one_of(&kinds));
+        let author = query.author.as_ref().map(author_tag);
+        parts.extend(author.and_then(|tag| one_of(&[tag])));
         Ok(Some(Self {
             expression: (!parts.is_empty()).then(|| parts.join(" AND ")),
             before: query.before.map_or(i64::MAX, |before| before.0),
@@ -388,8 +392,8 @@ impl SqliteSearch {
                 Err(error) if is_cut(&error) => return Ok(SearchOutcome::Cut(page)),
                 Err(error) => return Err(error),
             };
-            last = row.get(5)?;
-            let found: Row = log_row(parse_column(row, 6)?, row)?;
+            last = row.get(6)?;
+            let found: Row = log_row(parse_column(row, 7)?, row)?;
             let hit = Hit::of(&found, query, |hash| blob_text(connection, hash));
             match hit {
                 Ok(hit) => page.hits.push(hit),
@@ -401,17 +405,20 @@ impl SqliteSearch {
 }
 
 /// The index drives the query, so that nothing is sorted.
-const NEWEST: &str = "SELECT m.seq, m.kind, m.created_at, m.content, m.data, m.id, a.uuid
+const NEWEST: &str = "SELECT m.seq, m.kind, m.created_at, m.content, m.data, m.author, m.id,
+            a.uuid
      FROM {index} CROSS JOIN messages m ON m.id = search.rowid JOIN agents a ON a.id = m.agent
      WHERE search MATCH ?1 AND search.rowid < ?2 AND m.created_at >= ?3 AND m.created_at < ?4
      ORDER BY search.rowid DESC LIMIT ?5";
 
-const BEST: &str = "SELECT m.seq, m.kind, m.created_at, m.content, m.data, m.id, a.uuid
+const BEST: &str = "SELECT m.seq, m.kind, m.created_at, m.content, m.data, m.author, m.id,
+            a.uuid
      FROM {index} CROSS JOIN messages m ON m.id = search.rowid JOIN agents a ON a.id = m.agent
      WHERE search MATCH ?1 AND m.created_at >= ?3 AND m.created_at < ?4
      ORDER BY bm25(search, 1.0, 0.0, 0.0), search.rowid DESC LIMIT ?5 OFFSET ?2";
 
-const ANY: &str = "SELECT m.seq, m.kind, m.created_at, m.content, m.data, m.id, a.uuid
+const ANY: &str = "SELECT m.seq, m.kind, m.created_at, m.content, m.data, m.author, m.id,
+            a.uuid
      FROM messages m JOIN agents a ON a.id = m.agent
      WHERE ?1 IS NULL AND m.id < ?2 AND m.created_at >= ?3 AND m.created_at < ?4
      ORDER BY m.id DESC LIMIT ?5";

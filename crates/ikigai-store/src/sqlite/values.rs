@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use ikigai_core::{AgentId, Micros, ProcessId, Row, RowRef, Seq, StoredKind};
+use ikigai_core::{AgentId, Micros, PersonName, ProcessId, Row, RowRef, Seq, StoredKind};
 use rusqlite::types::{FromSqlError, Type, ValueRef};
 
 use crate::records::ProcessRecord;
@@ -94,7 +94,16 @@ pub(super) fn optional_row_ref(
     Ok(agent.zip(seq).map(|(agent, seq)| RowRef::new(agent, seq)))
 }
 
-/// Reads an optional process from four columns: id, pid, started, host.
+/// Reads an optional person; an invalid name counts as none.
+pub(super) fn optional_person(
+    row: &rusqlite::Row<'_>,
+    column: usize,
+) -> rusqlite::Result<Option<PersonName>> {
+    let name = text(row, column)?;
+    Ok(name.and_then(|name| name.parse().ok()))
+}
+
+/// Reads an optional process from six columns: id, pid, started, host, machine, person.
 pub(super) fn optional_process(
     row: &rusqlite::Row<'_>,
     first: usize,
@@ -109,10 +118,12 @@ pub(super) fn optional_process(
             .map_err(|_| bad(first + 1, FromSqlError::OutOfRange(to_stored(pid))))?,
         started: micros(row, first + 2)?,
         host: text(row, first + 3)?.unwrap_or_default(),
+        machine: optional_parsed(row, first + 4)?,
+        person: optional_person(row, first + 5)?,
     }))
 }
 
-/// Reads a row of the log from five columns: seq, kind, created at, content, data.
+/// Reads a row of the log from six columns: seq, kind, created at, content, data, author.
 pub(super) fn log_row(agent: AgentId, row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
     Ok(Row {
         at: RowRef::new(agent, seq(row, 0)?),
@@ -120,5 +131,6 @@ pub(super) fn log_row(agent: AgentId, row: &rusqlite::Row<'_>) -> rusqlite::Resu
         created_at: micros(row, 2)?,
         content: text(row, 3)?,
         data: text(row, 4)?,
+        author: optional_person(row, 5)?,
     })
 }

@@ -6,9 +6,11 @@ use ikigai_core::{AgentId, Epoch, Kind, RowRef, Seq, SessionId};
 
 use crate::batch::{
     AgentEffect, Batch, BudgetEffect, DraftEffect, Effect, JobEffect, LeaseEffect, MailEffect,
-    RunEffect,
+    NewAgent, RequestEffect, RunEffect,
 };
-use crate::records::{MailId, ProcessRecord, ReservationId, RunId, Spending, Status};
+use crate::records::{
+    MailId, ProcessRecord, RequestId, RequestState, ReservationId, RunId, Spending, Status,
+};
 
 /// Keys of the facts that some batches need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,8 +25,10 @@ pub struct FactKeys {
     pub leases: BTreeSet<AgentId>,
     /// Agents that start to run again; the holder of their names is needed.
     pub revived: BTreeSet<AgentId>,
-    /// Names whose holder must be known.
-    pub names: BTreeSet<String>,
+    /// Names whose holders in a session must be known.
+    pub names: BTreeSet<(SessionId, String)>,
+    /// Names that agents take in their sessions; the holders must be known.
+    pub renamed: BTreeSet<(AgentId, String)>,
     /// Sessions.
     pub sessions: BTreeSet<SessionId>,
     /// Mail.
@@ -33,6 +37,8 @@ pub struct FactKeys {
     pub runs: BTreeSet<RunId>,
     /// Background processes.
     pub jobs: BTreeSet<RunId>,
+    /// Requests to holders of agents.
+    pub requests: BTreeSet<RequestId>,
     /// Agents that spend or reserve: no other transaction may do so in their families.
     pub spenders: BTreeSet<AgentId>,
     /// Agents whose caps are checked.
@@ -51,14 +57,27 @@ impl FactKeys {
     /// Collects the keys of all facts that these batches need.
     pub fn of<'a>(batches: impl IntoIterator<Item = &'a Batch>) -> Self {
         let mut keys = Self::default();
+        let mut new_agents: Vec<&NewAgent> = Vec::new();
         for batch in batches {
             keys.heads.extend(batch.heads.iter().map(|it| it.agent));
             let usage = batch.rows.iter().filter(|row| row.kind == Kind::Usage);
             keys.spenders.extend(usage.map(|row| row.agent));
             for effect in &batch.with {
                 keys.add(effect);
+                if let Effect::Agent(AgentEffect::Create { agent, .. }) = effect {
+                    new_agents.push(agent);
+                }
             }
         }
+        // Agents that the batches create are not in the store, so their sessions are known here only.
+        let created = new_agents.iter().map(|agent| (agent.id, agent.session));
+        let created: HashMap<AgentId, SessionId> = created.collect();
+        let named = keys.renamed.iter().filter_map(|(agent, name)| {
+            let session = created.get(agent)?;
+            Some((*session, name.clone()))
+        });
+        let named: Vec<_> = named.collect();
+        keys.names.extend(named);
         let locked = keys.heads.iter().chain(&keys.records);
         let locked: Vec<AgentId> = locked.copied().collect();
         keys.agents.extend(locked);
@@ -67,9 +86,12 @@ impl FactKeys {
 
     fn add(&mut self, effect: &Effect) {
         match effect {
-            Effect::MakeSession { session, .. } => {
-                self.sessions.insert(*session);
+            Effect::MakeSession(session) => {
+                self.sessions.insert(session.id);
                 self.new_sessions += 1;
+            }
+            Effect::MoveSession(place) => {
+                self.sessions.insert(place.session);
             }
             Effect::Agent(effect) => self.add_agent(effect),
             Effect::Lease(LeaseEffect::Take { agent }) => {
@@ -100,6 +122,7 @@ impl FactKeys {
             ) => {
                 self.jobs.insert(*job);
             }
+            Effect::Request(effect) => self.add_request(effect),
             Effect::Budget(effect) => self.add_budget(effect),
             Effect::PutSnapshot(snapshot) => {
                 self.agents.insert(snapshot.upto.agent);
@@ -115,7 +138,7 @@ impl FactKeys {
         match effect {
             AgentEffect::Create { agent, owned } => {
                 self.agents.insert(agent.id);
-                self.names.insert(agent.name.clone());
+                self.names.insert((agent.session, agent.name.clone()));
                 self.sessions.insert(agent.session);
                 self.records.extend(agent.parent);
                 self.agents.extend(agent.fork_point.map(|row| row.agent));
@@ -124,7 +147,7 @@ impl FactKeys {
             }
             AgentEffect::SetName { agent, name } => {
                 self.records.insert(*agent);
-                self.names.insert(name.clone());
+                self.renamed.insert((*agent, name.clone()));
             }
             AgentEffect::SetOrigin {
                 agent,
@@ -161,6 +184,22 @@ impl FactKeys {
         }
     }
 
+    fn add_request(&mut self, effect: &RequestEffect) {
+        match effect {
+            RequestEffect::Send(request) => {
+                self.requests.insert(request.id);
+                self.agents.insert(request.agent);
+            }
+            RequestEffect::Take { request, agent } => {
+                self.requests.insert(*request);
+                self.heads.insert(*agent);
+            }
+            RequestEffect::Answer { request, .. } | RequestEffect::Expire { request } => {
+                self.requests.insert(*request);
+            }
+        }
+    }
+
     fn add_mail(&mut self, effect: &MailEffect) {
         match effect {
             MailEffect::Send { mail, to, from, .. } => {
@@ -188,8 +227,8 @@ impl FactKeys {
 pub struct Facts {
     /// The agents.
     pub agents: HashMap<AgentId, AgentFacts>,
-    /// Running agents by their names.
-    pub names: HashMap<String, AgentId>,
+    /// Running agents by their sessions and names.
+    pub names: HashMap<(SessionId, String), AgentId>,
     /// The sessions.
     pub sessions: HashSet<SessionId>,
     /// The mail.
@@ -198,6 +237,8 @@ pub struct Facts {
     pub runs: HashMap<RunId, bool>,
     /// The background processes; `true` if the process has not ended.
     pub jobs: HashMap<RunId, bool>,
+    /// The requests, with their states.
+    pub requests: HashMap<RequestId, RequestState>,
     /// The agents whose caps are checked.
     pub budgets: HashMap<AgentId, BudgetFacts>,
     /// Numbers of running agents: an agent and its descendants.
@@ -216,6 +257,8 @@ pub struct BudgetFacts {
 /// Facts about one agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentFacts {
+    /// Its session.
+    pub session: SessionId,
     /// Its name.
     pub name: String,
     /// Its status.
@@ -260,11 +303,12 @@ impl AgentFacts {
 pub struct FactChanges {
     pub(super) agents: HashMap<AgentId, AgentFacts>,
     /// `None` frees the name.
-    pub(super) names: HashMap<String, Option<AgentId>>,
+    pub(super) names: HashMap<(SessionId, String), Option<AgentId>>,
     pub(super) sessions: HashSet<SessionId>,
     pub(super) mail: HashMap<MailId, MailFacts>,
     pub(super) runs: HashMap<RunId, bool>,
     pub(super) jobs: HashMap<RunId, bool>,
+    pub(super) requests: HashMap<RequestId, RequestState>,
     pub(super) budgets: HashMap<AgentId, BudgetFacts>,
     pub(super) running: HashMap<AgentId, u64>,
 }
@@ -283,6 +327,7 @@ impl Facts {
         self.mail.extend(changes.mail);
         self.runs.extend(changes.runs);
         self.jobs.extend(changes.jobs);
+        self.requests.extend(changes.requests);
         self.budgets.extend(changes.budgets);
         self.running.extend(changes.running);
     }

@@ -96,7 +96,7 @@ fn needs_no_lease(row: &NewRow) -> bool {
 /// Returns true if an effect precedes the rows, which may need its result.
 pub(super) fn precedes_rows(effect: &Effect) -> bool {
     match effect {
-        Effect::MakeSession { .. }
+        Effect::MakeSession(_)
         | Effect::Agent(AgentEffect::Create { .. })
         | Effect::Lease(LeaseEffect::Take { .. })
         | Effect::Budget(BudgetEffect::CountAgent { .. }) => true,
@@ -110,7 +110,9 @@ pub(super) fn precedes_rows(effect: &Effect) -> bool {
         | Effect::Mail(_)
         | Effect::Run(_)
         | Effect::Job(_)
+        | Effect::Request(_)
         | Effect::Budget(BudgetEffect::Reserve { .. } | BudgetEffect::Release { .. })
+        | Effect::MoveSession(_)
         | Effect::PutBlobPart { .. }
         | Effect::PutSnapshot(_)
         | Effect::MarkSeen { .. } => false,
@@ -126,7 +128,7 @@ pub(super) struct Decider<'f, 'b> {
 }
 
 impl<'b> Decider<'_, 'b> {
-    fn agent(&self, agent: AgentId) -> Result<&AgentFacts, CommitError> {
+    pub(super) fn agent(&self, agent: AgentId) -> Result<&AgentFacts, CommitError> {
         let changed = self.changes.agents.get(&agent);
         changed
             .or_else(|| self.facts.agents.get(&agent))
@@ -221,24 +223,8 @@ impl<'b> Decider<'_, 'b> {
 
     fn add_effect(&mut self, effect: &'b Effect) -> Result<(), CommitError> {
         match effect {
-            Effect::MakeSession {
-                session,
-                name,
-                directory,
-                at,
-            } => {
-                let is_new = !self.facts.sessions.contains(session);
-                if !(is_new && self.changes.sessions.insert(*session)) {
-                    return Err(bad(format!("there is a session {session} already")));
-                }
-                self.list.push(Write::InsertSession {
-                    session: *session,
-                    name,
-                    directory,
-                    at: *at,
-                });
-                Ok(())
-            }
+            Effect::MakeSession(session) => self.make_session(session),
+            Effect::MoveSession(place) => self.move_session(place),
             Effect::Agent(effect) => self.add_agent_effect(effect),
             Effect::Lease(effect) => self.add_lease_effect(effect),
             Effect::Draft(effect) => self.add_draft_effect(effect),
@@ -252,6 +238,7 @@ impl<'b> Decider<'_, 'b> {
                 self.list.push(Write::Job(write));
                 Ok(())
             }
+            Effect::Request(effect) => self.add_request_effect(effect),
             Effect::Budget(effect) => self.add_budget_effect(effect),
             Effect::PutBlobPart { hash, part, bytes } => {
                 if bytes.len() > PART_BYTES {
@@ -277,10 +264,11 @@ impl<'b> Decider<'_, 'b> {
         match effect {
             AgentEffect::Create { agent, owned } => self.create_agent(agent, *owned),
             AgentEffect::SetName { agent, name } => {
-                let status = self.agent(*agent)?.status;
+                let facts = self.agent(*agent)?;
+                let (session, status) = (facts.session, facts.status);
                 if status == Status::Running {
                     self.free_name(*agent)?;
-                    self.take_name(*agent, name)?;
+                    self.take_name(session, *agent, name)?;
                 }
                 self.agent_mut(*agent)?.name.clone_from(name);
                 let agent = *agent;
@@ -316,22 +304,21 @@ impl<'b> Decider<'_, 'b> {
         if self.agent(id).is_ok() {
             return Err(CommitError::AgentExists(id));
         }
-        let session = &agent.session;
-        if !(self.facts.sessions.contains(session) || self.changes.sessions.contains(session)) {
-            return Err(bad(format!("there is no session {session}")));
-        }
+        let session = agent.session;
+        self.check_session(session)?;
         if let Some(parent) = agent.parent
             && self.agent(parent)?.status != Status::Running
         {
             return Err(CommitError::Dead(parent));
         }
         let has_fork_point = agent.fork_point.map_or(Ok(true), |row| self.has_row(row))?;
-        self.take_name(id, &agent.name)?;
+        self.take_name(session, id, &agent.name)?;
         if !has_fork_point {
             return Err(missing_fork_point(id));
         }
         let epoch = Epoch(u64::from(owned));
         let facts = AgentFacts {
+            session,
             name: agent.name.clone(),
             status: Status::Running,
             seq: Seq(0),
@@ -358,9 +345,10 @@ impl<'b> Decider<'_, 'b> {
     ///
     /// The sender cannot know of the kill.
     fn set_status(&mut self, agent: AgentId, status: Status) -> Result<(), CommitError> {
-        let name = self.agent(agent)?.name.clone();
+        let facts = self.agent(agent)?;
+        let (session, name) = (facts.session, facts.name.clone());
         if status == Status::Running {
-            self.take_name(agent, &name)?;
+            self.take_name(session, agent, &name)?;
         } else {
             self.free_name(agent)?;
         }
@@ -386,28 +374,6 @@ impl<'b> Decider<'_, 'b> {
         }
         self.list
             .push(Write::Mail(MailWrite::BounceAll { to: agent }));
-        Ok(())
-    }
-
-    /// Reserves a name among the running agents.
-    fn take_name(&mut self, agent: AgentId, name: &str) -> Result<(), CommitError> {
-        let holder = match self.changes.names.get(name) {
-            Some(changed) => *changed,
-            None => self.facts.names.get(name).copied(),
-        };
-        if holder.is_some_and(|holder| holder != agent) {
-            return Err(CommitError::NameTaken(name.to_owned()));
-        }
-        self.changes.names.insert(name.to_owned(), Some(agent));
-        Ok(())
-    }
-
-    /// Frees the name of an agent, unless another agent runs under it.
-    fn free_name(&mut self, agent: AgentId) -> Result<(), CommitError> {
-        let name = self.agent(agent)?.name.clone();
-        if self.take_name(agent, &name).is_ok() {
-            self.changes.names.insert(name, None);
-        }
         Ok(())
     }
 
@@ -475,6 +441,7 @@ impl<'b> Decider<'_, 'b> {
                 to,
                 origin,
                 from,
+                author,
                 about,
                 text,
                 at,
@@ -482,11 +449,15 @@ impl<'b> Decider<'_, 'b> {
                 if (*origin == MailOrigin::Agent) != from.is_some() {
                     return Err(bad("mail of an agent, and no other, has a sender"));
                 }
+                if *origin != MailOrigin::User && author.is_some() {
+                    return Err(bad("only mail of a user has an author"));
+                }
                 self.send(MailWrite::Insert {
                     mail: *mail,
                     to: *to,
                     origin: *origin,
                     from: *from,
+                    author: author.as_ref(),
                     about: *about,
                     process: None,
                     text,
@@ -504,6 +475,7 @@ impl<'b> Decider<'_, 'b> {
                 to: *to,
                 origin: MailOrigin::Process,
                 from: None,
+                author: None,
                 about: MailTopic::Message,
                 process: Some(*process),
                 text,

@@ -13,7 +13,8 @@ use crate::batch::{
 };
 use crate::error::CommitError;
 use crate::records::{
-    EffectClass, MailId, MailOrigin, MailTopic, ProcessRecord, RunId, Snapshot, Status,
+    EffectClass, MailId, MailOrigin, MailTopic, ProcessRecord, RunId, SessionRecord, Snapshot,
+    Status,
 };
 
 const NOW: Micros = Micros(7);
@@ -36,6 +37,7 @@ impl World {
         facts.sessions.insert(session);
         for (agent, name) in agents.iter().zip(["a", "b", "c"]) {
             let known = AgentFacts {
+                session,
                 name: name.to_owned(),
                 status: Status::Running,
                 seq: Seq(2),
@@ -43,13 +45,15 @@ impl World {
                 holder: LeaseHolder::This,
             };
             facts.agents.insert(*agent, known);
-            facts.names.insert(name.to_owned(), *agent);
+            facts.names.insert((session, name.to_owned()), *agent);
         }
         let other = ProcessRecord {
             id: ProcessId::from_random([9; 16]).unwrap(),
             host: "elsewhere".to_owned(),
             pid: 2,
             started: NOW,
+            machine: None,
+            person: None,
         };
         Self {
             facts,
@@ -138,6 +142,7 @@ fn send(mail: u128, to: AgentId) -> Effect {
         about: MailTopic::Message,
         text: "hello".to_owned(),
         at: NOW,
+        author: None,
     })
 }
 
@@ -339,12 +344,14 @@ fn a_batch_may_use_what_it_creates() {
     let mut agent = world.new_agent(id, "new");
     agent.session = session;
     // The agent precedes its session: both precede the rows, in their own order.
-    let make = Effect::MakeSession {
-        session,
+    let make = Effect::MakeSession(SessionRecord {
+        id: session,
         name: "s".to_owned(),
         directory: "/".to_owned(),
-        at: NOW,
-    };
+        created_at: NOW,
+        machine: None,
+        host: None,
+    });
     let create = Effect::Agent(AgentEffect::Create { agent, owned: true });
     let batch = |with: Vec<Effect>| Batch {
         heads: vec![claim(id, 1, 0)],

@@ -1,12 +1,13 @@
 //! The writes that a batch becomes once it is accepted.
 
-use ikigai_core::{AgentId, Epoch, Micros, NewRow, RowRef, SessionId};
+use ikigai_core::{AgentId, Epoch, Micros, NewRow, PersonName, RowRef};
 
 use super::facts::FactChanges;
-use crate::batch::{Committed, NewAgent};
+use crate::batch::{Committed, NewAgent, SessionMove};
 use crate::records::{
-    BlobHash, EffectClass, JobRecord, MailId, MailOrigin, MailState, MailTopic, ReservationId,
-    RunId, SeenMark, Snapshot, Spending, Status,
+    BlobHash, EffectClass, JobRecord, MailId, MailOrigin, MailState, MailTopic, RequestId,
+    RequestRecord, RequestState, ReservationId, RunId, SeenMark, SessionRecord, Snapshot, Spending,
+    Status,
 };
 
 /// Outcome of an accepted batch, to be executed in order.
@@ -24,12 +25,9 @@ pub struct Writes<'b> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Write<'b> {
     /// Inserts a session.
-    InsertSession {
-        session: SessionId,
-        name: &'b str,
-        directory: &'b str,
-        at: Micros,
-    },
+    InsertSession(&'b SessionRecord),
+    /// Sets machine and directory of a session.
+    MoveSession(&'b SessionMove),
     /// Writes the agent table.
     Agent(AgentWrite<'b>),
     /// Writes head and lease of an agent.
@@ -44,6 +42,8 @@ pub enum Write<'b> {
     Run(RunWrite),
     /// Writes the record of a background process.
     Job(JobWrite<'b>),
+    /// Writes requests to holders of agents.
+    Request(RequestWrite<'b>),
     /// Writes reservations and running totals.
     Budget(BudgetWrite),
     /// Inserts a part of a blob, unless that part exists.
@@ -112,6 +112,7 @@ pub enum MailWrite<'b> {
         to: AgentId,
         origin: MailOrigin,
         from: Option<AgentId>,
+        author: Option<&'b PersonName>,
         about: MailTopic,
         process: Option<u64>,
         text: &'b str,
@@ -153,6 +154,19 @@ pub enum JobWrite<'b> {
     DropPattern { job: RunId },
     /// Ends a running process.
     End { job: RunId, ended: Micros },
+}
+
+/// A write to the requests to holders of agents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestWrite<'b> {
+    /// Inserts a waiting request.
+    Insert(&'b RequestRecord),
+    /// Sets state and answer of a request.
+    Settle {
+        request: RequestId,
+        state: RequestState,
+        answer: Option<&'b str>,
+    },
 }
 
 /// A write to reservations and running totals.

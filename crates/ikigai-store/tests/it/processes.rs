@@ -280,6 +280,7 @@ pub(crate) fn watches_forks_kills_and_mails_only(place: &str) {
         about: MailTopic::Message,
         text: "stop".to_owned(),
         at: Micros(1),
+        author: None,
     });
     block_on(store.commit(only(mail))).unwrap();
     let foreign = block_on(store.commit(say(own, Epoch(1), Seq(ROWS + 1), "mine")));

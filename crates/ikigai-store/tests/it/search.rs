@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use ikigai_core::find::{Words, tokens};
 use ikigai_core::{Epoch, Seq};
-use ikigai_store::sqlite::{MIGRATIONS, Migrations, SqliteOptions};
+use ikigai_store::sqlite::{MIGRATIONS, Migrations};
 use ikigai_store::{Admin, Batch, Log, ReadLog, SearchPage, SearchQuery, SqliteStore};
 use ikigai_testkit::block_on;
 use rusqlite::Connection;
 
-use crate::support::{Disk, agent, claim, is_long, make_agent, open, process, said, say};
+use crate::support::{Disk, agent, claim, is_long, make_agent, make_old, open, said};
 
 fn search(store: &SqliteStore, typed: &str) -> SearchPage {
     let query = SearchQuery {
@@ -83,11 +83,7 @@ fn an_index_that_is_thrown_away_is_made_again_of_the_log() {
 fn a_store_without_an_index_gets_one() {
     const BEFORE: Migrations = MIGRATIONS.split_at(4).0;
     let disk = Disk::new();
-    let options = SqliteOptions::new(&disk.path, process(1)).with_migrations(BEFORE);
-    let old = SqliteStore::open(options).unwrap();
-    make_agent(&old, agent(1));
-    block_on(old.commit(say(agent(1), Epoch(1), Seq(0), "an old word"))).unwrap();
-    drop(old);
+    drop(make_old(&disk.path, BEFORE, "an old word"));
 
     let store = open(&disk.path, 2).unwrap();
 

@@ -10,10 +10,10 @@ use ikigai_core::data::{ForkData, ForkRole, UserData};
 use ikigai_core::{
     AgentId, Epoch, Event, Micros, NewRow, PageQuery, ProcessId, RowRef, Seq, SessionId, Span,
 };
-use ikigai_store::sqlite::SqliteOptions;
+use ikigai_store::sqlite::{Migrations, SqliteOptions};
 use ikigai_store::{
     AgentEffect, Batch, CommitError, Committed, Effect, HeadClaim, LeaseClaim, Log, NewAgent,
-    ProcessRecord, SqliteStore, StoreError,
+    ProcessRecord, SessionRecord, SqliteStore, StoreError,
 };
 pub(crate) use ikigai_testkit::Dice;
 use ikigai_testkit::block_on;
@@ -39,6 +39,8 @@ pub(crate) fn process(number: u64) -> ProcessRecord {
         host: "here".to_owned(),
         pid: std::process::id(),
         started: Micros(1),
+        machine: None,
+        person: None,
     }
 }
 
@@ -121,12 +123,14 @@ pub(crate) fn create(agent: AgentId, fork_point: Option<RowRef>) -> Effect {
 
 /// Returns the effect that makes the session of all agents of tests.
 pub(crate) fn make_session() -> Effect {
-    Effect::MakeSession {
-        session: session(1),
+    Effect::MakeSession(SessionRecord {
+        id: session(1),
         name: "work".to_owned(),
         directory: "/nowhere".to_owned(),
-        at: Micros(1),
-    }
+        created_at: Micros(1),
+        machine: None,
+        host: None,
+    })
 }
 
 /// Makes the session and an agent that is owned at epoch 1.
@@ -136,6 +140,34 @@ pub(crate) fn make_agent(store: &dyn Log, agent: AgentId) {
         ..Batch::default()
     };
     block_on(store.commit(batch)).expect("the agent is made");
+}
+
+/// Opens a store as a program with these migrations.
+pub(crate) fn open_as(
+    path: &Path,
+    number: u64,
+    migrations: Migrations,
+) -> Result<SqliteStore, StoreError> {
+    SqliteStore::open(SqliteOptions::new(path, process(number)).with_migrations(migrations))
+}
+
+/// Makes a store of an older version with one agent and one row, as a program of that version would.
+pub(crate) fn make_old(path: &Path, migrations: Migrations, text: &str) -> Connection {
+    drop(open_as(path, 1, migrations).unwrap());
+    let connection = Connection::open(path).unwrap();
+    let (session, agent) = (session(1), agent(1));
+    connection
+        .execute_batch(&format!(
+            "INSERT INTO sessions (uuid, created_at, name, directory)
+             VALUES ('{session}', 1, 'work', '/nowhere');
+             INSERT INTO agents (uuid, session, created_at, status, name)
+             VALUES ('{agent}', 1, 5, 'running', 'agent-1');
+             INSERT INTO messages (agent, seq, kind, control, created_at, content, data)
+             VALUES (1, 1, 'user', 0, 7, '{text}', '{{\"origin\":\"typed\"}}');
+             INSERT INTO heads (agent, seq, epoch) VALUES (1, 1, 1);"
+        ))
+        .unwrap();
+    connection
 }
 
 /// A directory for one store.

@@ -1,18 +1,18 @@
 //! Stores of other versions.
 
 use std::fs;
-use std::path::Path;
 
-use ikigai_core::{Epoch, Seq, Span};
+use ikigai_core::{MachineId, PageQuery, Seq, Span};
 use ikigai_store::sqlite::{MIGRATIONS, Migrations, SqliteOptions};
 use ikigai_store::{
-    CommitError, Effect, LeaseEffect, Log, MailOrigin, MailTopic, ReadLog, SqliteStore, StoreError,
+    CommitError, Effect, LeaseEffect, Log, MailOrigin, MailTopic, ProcessRecord, ReadLog,
+    SqliteStore, StoreError,
 };
 use ikigai_testkit::block_on;
 use rusqlite::Connection;
 
 use crate::support::{
-    Disk, agent, create, make_agent, make_session, mode, only, open, process, say, texts,
+    Disk, agent, make_old, mode, only, open, open_as, process, say, session, texts,
 };
 
 /// A store of a newer program is refused with both versions named, and stays unchanged.
@@ -57,10 +57,6 @@ fn broken() -> Migrations {
     with("CREATE TABLE later (id INTEGER PRIMARY KEY) STRICT; INSERT INTO nothing VALUES (1);")
 }
 
-fn open_as(path: &Path, number: u64, migrations: Migrations) -> Result<SqliteStore, StoreError> {
-    SqliteStore::open(SqliteOptions::new(path, process(number)).with_migrations(migrations))
-}
-
 /// A store is backed up before a migration; processes of the old version stop writing.
 ///
 /// E13.
@@ -98,11 +94,7 @@ fn a_store_of_the_first_version_is_migrated() {
     const FIRST: Migrations = &[MIGRATIONS[0]];
     let disk = Disk::with_store();
     let early = disk.path.with_file_name("early.db");
-    let made = open_as(&early, 1, FIRST).unwrap();
-    block_on(made.commit(only(make_session()))).unwrap();
-    block_on(made.commit(only(create(agent(1), None)))).unwrap();
-    block_on(made.commit(say(agent(1), Epoch(1), Seq(0), "said early"))).unwrap();
-    drop(made);
+    drop(make_old(&early, FIRST, "said early"));
 
     let migrated = open(&early, 2).unwrap();
 
@@ -150,12 +142,13 @@ fn a_failed_migration_changes_nothing_and_no_backup_is_overwritten() {
 }
 
 /// E13b: an older program refuses a store whose rows have shapes that it would ignore: grant tags
-/// (8), environment blocks (9), pins of the prefix (12).
+/// (8), environment blocks (9), pins of the prefix (12), authors and names
+/// of workspaces (17).
 ///
 /// A store without them is migrated without a question or a loss.
 #[test]
 fn older_program_refuses_new_shapes() {
-    for version in [7, 8, 11] {
+    for version in [7, 8, 11, 15, 16] {
         refuses_new_shapes(version);
     }
 }
@@ -163,10 +156,7 @@ fn older_program_refuses_new_shapes() {
 fn refuses_new_shapes(version: u32) {
     let before: Migrations = &MIGRATIONS[..version as usize];
     let disk = Disk::new();
-    let old = open_as(&disk.path, 1, before).unwrap();
-    make_agent(&old, agent(1));
-    block_on(old.commit(say(agent(1), Epoch(1), Seq(0), "kept"))).unwrap();
-    drop(old);
+    drop(make_old(&disk.path, before, "kept"));
 
     let new = open(&disk.path, 2).unwrap();
     let refused = open_as(&disk.path, 3, before).unwrap_err();
@@ -184,15 +174,13 @@ fn mail_of_an_older_store_gets_origin_and_topic() {
     let old: Migrations = &MIGRATIONS[..10];
     let disk = Disk::with_store();
     let early = disk.path.with_file_name("early.db");
-    let made = open_as(&early, 1, old).unwrap();
-    block_on(made.commit(only(make_session()))).unwrap();
-    block_on(made.commit(only(create(agent(1), None)))).unwrap();
-    block_on(made.commit(only(create(agent(2), None)))).unwrap();
-    drop(made);
-    let connection = Connection::open(&early).unwrap();
+    let connection = make_old(&early, old, "first");
     connection
         .execute_batch(
-            "INSERT INTO messages (agent, seq, kind, control, created_at, content)
+            "INSERT INTO agents (uuid, session, created_at, status, name)
+             VALUES ('fke-1EabSM2M2Nm-7PN3lw', 1, 5, 'running', 'agent-2');
+             INSERT INTO heads (agent, seq, epoch) VALUES (2, 0, 1);
+             INSERT INTO messages (agent, seq, kind, control, created_at, content)
              VALUES (2, 1, 'assistant', 0, 1, 'it is done');
              UPDATE heads SET seq = 1 WHERE agent = 2;
              INSERT INTO mail (uuid, receiver, sender, sent_at, state, text) VALUES
@@ -217,4 +205,81 @@ fn mail_of_an_older_store_gets_origin_and_topic() {
             (MailOrigin::Agent, MailTopic::Failed),
         ]
     );
+}
+
+/// E13b: a store of before machines keeps every row, and its sessions get machines without a question.
+///
+/// A session is of the machine with its newest owner's host name, else of the first one that works here.
+#[test]
+fn a_store_of_before_machines_keeps_its_rows_and_sessions_get_machines() {
+    let old: Migrations = &MIGRATIONS[..16];
+    let disk = Disk::new();
+    let connection = make_old(&disk.path, old, "kept");
+    let [second, third] = [2, 3].map(agent);
+    connection
+        .execute_batch(&format!(
+            "INSERT INTO sessions (uuid, created_at, name, directory)
+             VALUES ('{}', 1, 'work', '/b'), ('{}', 1, 'work', '/c');
+             INSERT INTO processes (uuid, pid, started, host)
+             VALUES ('{}', 1, 1, 'here'), ('{}', 2, 2, 'elsewhere'), ('{}', 3, 3, 'here');
+             INSERT INTO agents (uuid, session, created_at, status, name)
+             VALUES ('{second}', 2, 5, 'running', 'b'), ('{third}', 3, 5, 'running', 'c'),
+                    ('{}', 2, 5, 'running', 'd');
+             INSERT INTO heads (agent, seq, epoch, owner) VALUES (2, 0, 1, 3), (3, 0, 1, 2), (4, 0, 1, 2);",
+            session(2),
+            session(3),
+            process(11).id,
+            process(12).id,
+            process(13).id,
+            agent(4),
+        ))
+        .unwrap();
+    let rows = |connection: &Connection| {
+        let mut rows = connection
+            .prepare(
+                "SELECT id, agent, seq, kind, control, created_at, content, data FROM messages",
+            )
+            .unwrap();
+        let read = rows.query_map([], |row| {
+            let cells = (0..8).map(|cell| row.get::<_, rusqlite::types::Value>(cell));
+            cells.collect::<Result<Vec<_>, _>>()
+        });
+        read.unwrap().map(Result::unwrap).collect::<Vec<_>>()
+    };
+    let before = rows(&connection);
+    let of = |number, host: &str, machine| ProcessRecord {
+        host: host.to_owned(),
+        machine: MachineId::from_random([machine; 16]),
+        ..process(number)
+    };
+    let open = |record| SqliteStore::open(SqliteOptions::new(&disk.path, record)).unwrap();
+    let (here, there) = (of(21, "here", 1), of(22, "elsewhere", 2));
+    let machines = |store: &SqliteStore| {
+        let sessions = block_on(store.sessions()).unwrap().into_iter();
+        sessions.map(|it| it.machine).collect::<Vec<_>>()
+    };
+
+    let store = open(here.clone());
+    let unclaimed = block_on(store.sessions()).unwrap();
+    let take = |agent| only(Effect::Lease(LeaseEffect::Take { agent }));
+    block_on(store.commit(take(agent(1)))).unwrap();
+    let claimed = machines(&store);
+    let other = open(there.clone());
+    block_on(other.commit(take(third))).unwrap();
+
+    assert_eq!(rows(&connection), before);
+    assert_eq!(before.len(), 1);
+    let is_here: Vec<_> = unclaimed
+        .iter()
+        .map(|it| it.is_on(here.machine, Some("here")))
+        .collect();
+    assert_eq!(is_here, [true, true, false]);
+    assert_eq!(claimed, [here.machine, here.machine, None]);
+    assert_eq!(
+        machines(&other),
+        [here.machine, here.machine, there.machine]
+    );
+    assert_eq!(block_on(store.mail(agent(1))).unwrap(), []);
+    let authors = block_on(store.page(PageQuery::oldest(Span::whole(agent(1)), 9))).unwrap();
+    assert!(authors.iter().all(|row| row.author.is_none()));
 }

@@ -248,13 +248,10 @@ pub(super) async fn sessions_are_told_in_the_order_they_were_made(rig: &dyn Rig)
         name: name.to_owned(),
         directory: format!("/home/ada/{name}"),
         created_at: at(n),
+        machine: None,
+        host: None,
     };
-    let make = |session: &SessionRecord| Effect::MakeSession {
-        session: session.id,
-        name: session.name.clone(),
-        directory: session.directory.clone(),
-        at: session.created_at,
-    };
+    let make = |session: &SessionRecord| Effect::MakeSession(session.clone());
     let later = [record("zoo", -5), record("ark", 9), record("ark", -9)];
 
     desk.done(later.iter().map(make)).await;
@@ -272,12 +269,14 @@ pub(super) async fn sessions_are_told_in_the_order_they_were_made(rig: &dyn Rig)
 pub(super) async fn agents_are_told_with_head_time_and_owner(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let session = desk.ids.session();
-    let make = Effect::MakeSession {
-        session,
+    let make = Effect::MakeSession(SessionRecord {
+        id: session,
         name: "play".to_owned(),
         directory: "/home/ada/play".to_owned(),
-        at: at(1),
-    };
+        created_at: at(1),
+        machine: None,
+        host: None,
+    });
     let root = NewAgent {
         created_at: at(3),
         ..desk.new_agent("root")
@@ -462,16 +461,17 @@ pub(super) async fn relatives_names_and_the_dead_are_found(rig: &dyn Rig) {
     assert_eq!(store.ancestry(one.id, 3).await.unwrap(), kin(&[root], 1, 3));
     assert_eq!(store.ancestry(stranger, 9).await.unwrap(), kin(&[], 0, 1));
     assert_eq!(store.ancestry(desk.ids.agent(), 9).await.unwrap(), None);
-    let names = store.living_names("root").await.unwrap();
+    let names = store.living_names(desk.session, "root").await.unwrap();
     assert_eq!(names, ["root", "root-beer"]);
-    let called = store.find_by_name("two").await.unwrap().unwrap();
-    assert_eq!(called.id, two.id);
+    let called = store.find_by_name(None, "two").await.unwrap();
+    assert_eq!(called[0].id, two.id);
 
     desk.done([set_status(two.id, Status::Dead)]).await;
 
     assert_eq!(store.ancestry(root, 9).await.unwrap(), kin(&[], 1, 3));
-    assert_eq!(store.find_by_name("two").await.unwrap(), None);
-    assert!(store.living_names("two").await.unwrap().is_empty());
+    assert_eq!(store.find_by_name(None, "two").await.unwrap(), []);
+    let names = store.living_names(desk.session, "two").await.unwrap();
+    assert!(names.is_empty());
     let all = vec![root, two.id, low.id, desk.ids.agent()];
     assert_eq!(store.dead_among(all).await.unwrap(), [two.id]);
 }

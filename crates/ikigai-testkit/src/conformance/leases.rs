@@ -2,7 +2,7 @@
 
 use ikigai_core::{AgentId, Epoch, Seq};
 use ikigai_store::{
-    Batch, CommitError, Committed, Effect, HeadClaim, LeaseClaim, NewAgent, Status,
+    Batch, CommitError, Committed, Effect, HeadClaim, LeaseClaim, NewAgent, SessionRecord, Status,
 };
 
 use super::Rig;
@@ -287,12 +287,14 @@ pub(super) async fn things_are_made_before_rows(rig: &dyn Rig) {
         with: vec![
             give(id, 1),
             set_status(id, Status::Dead),
-            Effect::MakeSession {
-                session,
+            Effect::MakeSession(SessionRecord {
+                id: session,
                 name: "new".to_owned(),
                 directory: "/new".to_owned(),
-                at: at(0),
-            },
+                created_at: at(0),
+                machine: None,
+                host: None,
+            }),
             create(agent, false),
             take(id),
         ],

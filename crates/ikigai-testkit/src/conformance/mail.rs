@@ -34,6 +34,7 @@ pub(super) async fn mail_is_delivered_once_bounced_or_withdrawn(rig: &dyn Rig) {
             about: topics[n],
             text: format!("mail {n}\n\"'\u{1f4ec}"),
             at: at([5, 5, -1, 0][n]),
+            author: None,
         })
     };
     desk.done([send(0, Some(sender)), send(1, None)]).await;
@@ -123,6 +124,7 @@ pub(super) async fn mail_names_a_sender_if_an_agent_sent_it(rig: &dyn Rig) {
             about: MailTopic::Message,
             text: String::new(),
             at: at(0),
+            author: None,
         });
         let refused = desk.effects([send]).await;
         assert_refused!(refused, CommitError::BadBatch(_));

@@ -32,11 +32,13 @@ macro_rules! assert_refused {
 
 mod agents;
 mod budgets;
+mod identity;
 mod jobs;
 mod leases;
 mod mail;
 mod outlines;
 mod read_marks;
+mod requests;
 mod rows;
 mod samples;
 mod search;
@@ -137,6 +139,11 @@ macro_rules! store_checks {
                 outlines_show_the_living_and_the_dead
                 merges_are_found_with_the_rows_that_bend_the_path
             ;
+            identity:
+                names_are_unique_in_a_workspace_only
+                a_session_is_a_directory_of_a_machine
+                rows_and_mail_keep_their_authors
+            ;
             leases:
                 stale_lease_write_is_refused
                 lease_free_rows_keep_sequence
@@ -151,6 +158,9 @@ macro_rules! store_checks {
                 processes_are_listed_until_they_end
                 refused_processes_leave_no_record
                 notices_are_mail_about_a_process
+            ;
+            requests:
+                a_request_is_taken_by_the_holder_and_answered_once
             ;
             mail:
                 mail_is_delivered_once_bounced_or_withdrawn

@@ -64,6 +64,7 @@ pub(super) fn user_mail(mail: MailId, to: AgentId, text: impl Into<String>, at: 
         about: MailTopic::Message,
         text: text.into(),
         at,
+        author: None,
     })
 }
 

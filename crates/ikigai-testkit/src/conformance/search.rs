@@ -4,7 +4,7 @@ use ikigai_core::data::{AssistantData, BlobRef, ToolResultData};
 use ikigai_core::find::Words;
 use ikigai_core::{Event, Kind, Micros, RowRef};
 use ikigai_store::blobs::put_blob;
-use ikigai_store::{Effect, Hit, Log, NewAgent, SearchPage, SearchQuery, SortOrder};
+use ikigai_store::{Effect, Hit, Log, NewAgent, SearchPage, SearchQuery, SessionRecord, SortOrder};
 
 use super::Rig;
 use super::samples::{at, create, user, user_row};
@@ -188,12 +188,14 @@ pub(super) async fn hits_are_narrowed_by_agent_kind_model_time_and_directory(rig
     let desk = Workbench::first(rig).await;
     let mut one = desk.agent("one").await;
     let elsewhere = desk.ids.session();
-    let make = Effect::MakeSession {
-        session: elsewhere,
+    let make = Effect::MakeSession(SessionRecord {
+        id: elsewhere,
         name: "other".to_owned(),
         directory: "/home/ada/workshop".to_owned(),
-        at: at(0),
-    };
+        created_at: at(0),
+        machine: None,
+        host: None,
+    });
     let agent = NewAgent {
         session: elsewhere,
         ..desk.new_agent("two")

@@ -4,7 +4,7 @@ use ikigai_core::{AgentId, Epoch, Event, Micros, RowRef, Seq, Settings};
 use ikigai_store::blobs::PART_BYTES;
 use ikigai_store::{
     Agent, AgentEffect, BlobHash, CommitError, DraftRecord, Effect, EffectClass, Log, MailEffect,
-    RunEffect, RunRecord, Snapshot, Status, history,
+    RunEffect, RunRecord, SessionRecord, Snapshot, Status, history,
 };
 use sha2::{Digest, Sha256};
 
@@ -363,12 +363,14 @@ pub(super) async fn effects_of_a_failed_batch_are_taken_back(rig: &dyn Rig) {
     let hash = hash_of(b"blob");
 
     let with = vec![
-        Effect::MakeSession {
-            session: desk.ids.session(),
+        Effect::MakeSession(SessionRecord {
+            id: desk.ids.session(),
             name: String::new(),
             directory: String::new(),
-            at: at(0),
-        },
+            created_at: at(0),
+            machine: None,
+            host: None,
+        }),
         create(desk.new_agent("child"), true),
         take(idle),
         Effect::Agent(AgentEffect::SetName {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ikigai_core::{AgentId, Epoch, Event, NewRow, PageQuery, Row, RowRef, Seq, SessionId, Span};
 use ikigai_store::{
     AgentRecord, Batch, CommitError, Committed, DraftRecord, Effect, Head, HeadClaim, LeaseClaim,
-    Log, MailRecord, NewAgent,
+    Log, MailRecord, NewAgent, SessionRecord,
 };
 
 use super::Rig;
@@ -28,12 +28,14 @@ impl Workbench {
             session: ids.session(),
             ids,
         };
-        let session = Effect::MakeSession {
-            session: desk.session,
+        let session = Effect::MakeSession(SessionRecord {
+            id: desk.session,
             name: "work".to_owned(),
             directory: "/home/ada/work".to_owned(),
-            at: at(0),
-        };
+            created_at: at(0),
+            machine: None,
+            host: None,
+        });
         desk.done([session]).await;
         desk
     }
@@ -229,6 +231,7 @@ pub(super) fn stored(new: NewRow, seq: Seq) -> Row {
         content: new.content,
         data: new.data,
         created_at: new.created_at,
+        author: new.author,
     }
 }
 

@@ -3,7 +3,7 @@
 use ikigai_core::{Micros, ProcessId, Row, StoredKind};
 use ikigai_store::transaction::{
     AgentFacts, AgentWrite, BudgetFacts, BudgetWrite, DraftWrite, FactKeys, Facts, HeadWrite,
-    JobWrite, LeaseHolder, MailFacts, MailWrite, RunWrite, Write, decide,
+    JobWrite, LeaseHolder, MailFacts, MailWrite, RequestWrite, RunWrite, Write, decide,
 };
 use ikigai_store::{
     Batch, CommitError, Committed, DraftRecord, JobRecord, MailRecord, MailState, RunId, RunRecord,
@@ -42,6 +42,7 @@ fn read_facts(log: &MemoryLog, process: ProcessId, keys: &FactKeys) -> Facts {
         };
         let record = &found.record;
         let found = AgentFacts {
+            session: record.agent.session,
             name: record.agent.name.clone(),
             status: record.status,
             seq: found.head(),
@@ -51,12 +52,20 @@ fn read_facts(log: &MemoryLog, process: ProcessId, keys: &FactKeys) -> Facts {
         facts.agents.insert(*agent, found);
     }
     let revived = keys.revived.iter().filter_map(|it| facts.agents.get(it));
-    let revived: Vec<String> = revived.map(|agent| agent.name.clone()).collect();
-    for name in keys.names.iter().chain(&revived) {
+    let revived = revived.map(|agent| (agent.session, agent.name.clone()));
+    let renamed = keys.renamed.iter().filter_map(|(agent, name)| {
+        let agent = facts.agents.get(agent)?;
+        Some((agent.session, name.clone()))
+    });
+    let names: Vec<_> = revived.chain(renamed).collect();
+    for key in keys.names.iter().chain(&names) {
         let mut running = log.agents.values().map(|log| &log.record);
-        let holder = running.find(|it| it.status == Status::Running && it.agent.name == *name);
-        let named = holder.map(|holder| (name.clone(), holder.agent.id));
-        facts.names.extend(named);
+        let holder = running.find(|it| {
+            let own = (it.agent.session, &it.agent.name);
+            it.status == Status::Running && own == (key.0, &key.1)
+        });
+        let taken = holder.map(|holder| (key.clone(), holder.agent.id));
+        facts.names.extend(taken);
     }
     let sessions = log.sessions.iter().map(|session| session.id);
     let sessions = sessions.filter(|session| keys.sessions.contains(session));
@@ -75,6 +84,9 @@ fn read_facts(log: &MemoryLog, process: ProcessId, keys: &FactKeys) -> Facts {
     let jobs = log.jobs.iter().filter(|job| keys.jobs.contains(&job.id));
     let jobs = jobs.map(|job| (job.id, job.ended.is_none()));
     facts.jobs.extend(jobs);
+    let requests = log.requests.iter();
+    let requests = requests.filter(|it| keys.requests.contains(&it.id));
+    facts.requests.extend(requests.map(|it| (it.id, it.state)));
     for root in keys.budgets.iter().filter(|it| log.agents.contains_key(it)) {
         let reserved = log.reservations.iter().filter(|it| it.root == *root);
         let reserved = reserved.filter(|it| log.is_alive(it.process));
@@ -93,17 +105,15 @@ fn read_facts(log: &MemoryLog, process: ProcessId, keys: &FactKeys) -> Facts {
 
 fn execute(log: &mut MemoryLog, process: ProcessId, write: Write<'_>) {
     match write {
-        Write::InsertSession {
-            session,
-            name,
-            directory,
-            at,
-        } => log.sessions.push(SessionRecord {
-            id: session,
-            name: name.to_owned(),
-            directory: directory.to_owned(),
-            created_at: at,
-        }),
+        Write::InsertSession(session) => log.sessions.push(session.clone()),
+        Write::MoveSession(place) => {
+            let of_place = |session: &&mut SessionRecord| session.id == place.session;
+            for session in log.sessions.iter_mut().filter(of_place) {
+                session.machine = place.machine;
+                session.host.clone_from(&place.host);
+                session.directory.clone_from(&place.directory);
+            }
+        }
         Write::Agent(write) => write_agent(log, process, &write),
         Write::Head(write) => write_head(log, process, write),
         Write::InsertRows(rows) => {
@@ -114,6 +124,7 @@ fn execute(log: &mut MemoryLog, process: ProcessId, write: Write<'_>) {
                     content: row.content.clone(),
                     data: row.data.clone(),
                     created_at: row.created_at,
+                    author: row.author.clone(),
                 };
                 log.agent_mut(at.agent).push(stored, row.control);
             }
@@ -125,6 +136,18 @@ fn execute(log: &mut MemoryLog, process: ProcessId, write: Write<'_>) {
         Write::Mail(write) => write_mail(log, write),
         Write::Run(write) => write_run(log, write),
         Write::Job(write) => write_job(log, write),
+        Write::Request(RequestWrite::Insert(request)) => log.requests.push(request.clone()),
+        Write::Request(RequestWrite::Settle {
+            request,
+            state,
+            answer,
+        }) => {
+            let mut requests = log.requests.iter_mut();
+            if let Some(found) = requests.find(|it| it.id == request) {
+                found.state = state;
+                found.answer = answer.map(str::to_owned);
+            }
+        }
         Write::Budget(write) => write_budget(log, process, write),
         Write::InsertBlobPart { hash, part, bytes } => {
             let parts = log.blobs.entry(hash).or_default();
@@ -190,6 +213,7 @@ fn write_mail(log: &mut MemoryLog, write: MailWrite<'_>) {
             to,
             origin,
             from,
+            author,
             about,
             process,
             text,
@@ -199,6 +223,7 @@ fn write_mail(log: &mut MemoryLog, write: MailWrite<'_>) {
             to,
             origin,
             from,
+            author: author.cloned(),
             about,
             process,
             text: text.to_owned(),

@@ -9,7 +9,7 @@ use ikigai_core::{
 use ikigai_store::blobs::join_parts;
 use ikigai_store::{
     AgentRecord, BlobHash, DraftRecord, Head, JobRecord, MailRecord, NewAgent, ProcessRecord,
-    ReservationId, RunRecord, SeenMark, SessionRecord, Snapshot, Spending, Status,
+    RequestRecord, ReservationId, RunRecord, SeenMark, SessionRecord, Snapshot, Spending, Status,
 };
 
 /// All that is stored.
@@ -25,6 +25,7 @@ pub(super) struct MemoryLog {
     pub(super) mail: Vec<MailRecord>,
     pub(super) runs: Vec<RunRecord>,
     pub(super) jobs: Vec<JobRecord>,
+    pub(super) requests: Vec<RequestRecord>,
     /// Marks by person and agent.
     pub(super) seen: HashMap<(String, AgentId), SeenMark>,
     pub(super) reservations: Vec<MemoryReservation>,
@@ -287,6 +288,8 @@ impl MemoryLog {
             host: "memory".to_owned(),
             pid,
             started: Micros(0),
+            machine: None,
+            person: None,
         };
         let known = self.processes.insert(
             process,

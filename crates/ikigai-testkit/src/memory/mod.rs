@@ -13,8 +13,9 @@ use ikigai_core::{
 };
 use ikigai_store::{
     AgentRecord, Batch, BlobHash, BoxFuture, CommitError, Committed, DraftRecord, Head, JobRecord,
-    Log, MailRecord, ProcessRecord, Pulse, ReadFuture, ReadLog, RunRecord, SearchPage, SearchQuery,
-    SeenMark, SessionRecord, Snapshot, StoreError, Watch,
+    Log, MailRecord, ProcessRecord, Pulse, ReadFuture, ReadLog, RequestId, RequestRecord,
+    RequestState, RunRecord, SearchPage, SearchQuery, SeenMark, SessionRecord, Snapshot,
+    StoreError, Watch,
 };
 use tokio::sync::watch;
 
@@ -102,6 +103,7 @@ impl MemoryStore {
                 content: content.map(str::to_owned),
                 data: data.map(str::to_owned),
                 created_at,
+                author: None,
             },
             control,
         );
@@ -214,6 +216,24 @@ impl ReadLog for MemoryStore {
     fn seen<'a>(&'a self, person: &'a str) -> ReadFuture<'a, Vec<SeenMark>> {
         let person = person.to_owned();
         self.read(move |log| log.seen_by(&person))
+    }
+
+    fn waiting_requests(&self) -> ReadFuture<'_, Vec<RequestRecord>> {
+        let process = self.process;
+        self.read(move |log| {
+            let is_own = |agent| {
+                let held = log.agents.get(agent);
+                held.is_some_and(|held| held.record.owner == Some(process))
+            };
+            let requests = log.requests.iter();
+            let requests =
+                requests.filter(|it| it.state == RequestState::Waiting && is_own(&it.agent));
+            requests.cloned().collect()
+        })
+    }
+
+    fn request(&self, request: RequestId) -> ReadFuture<'_, Option<RequestRecord>> {
+        self.read(|log| log.requests.iter().find(|it| it.id == request).cloned())
     }
 
     fn open_jobs(&self, of: Option<AgentId>) -> ReadFuture<'_, Vec<JobRecord>> {

@@ -68,6 +68,7 @@ fn fits(log: &MemoryLog, query: &SearchQuery, row: &Row) -> bool {
         && before
         && after
         && is_in_directory(log, query, row)
+        && (query.author.is_none() || query.author == row.author)
         && query.model.as_ref().is_none_or(|model| {
             let named = searchable_text(row).model;
             named.is_some_and(|named| model.are_in(&named))

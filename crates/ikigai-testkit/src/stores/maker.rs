@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use ikigai_core::{AgentState, Epoch, Event, Micros, NewRow, Seq, SessionId};
 use ikigai_store::history::CONTROL_ROWS_PER_SNAPSHOT;
-use ikigai_store::{AgentEffect, Batch, Effect, LeaseEffect, Log, NewAgent, Snapshot};
+use ikigai_store::{
+    AgentEffect, Batch, Effect, LeaseEffect, Log, NewAgent, SessionRecord, Snapshot,
+};
 
 use super::history::TurnGenerator;
 use super::{Sample, SampleEngine, claim, fork_batch, open_log, row_of, this_process};
@@ -90,12 +92,14 @@ impl Maker {
             fork_point: None,
             created_at: Micros(0),
         };
-        let make = Effect::MakeSession {
-            session,
+        let make = Effect::MakeSession(SessionRecord {
+            id: session,
             name: "bench".to_owned(),
             directory: "/bench".to_owned(),
-            at: Micros(0),
-        };
+            created_at: Micros(0),
+            machine: None,
+            host: None,
+        });
         self.commit(Batch {
             with: vec![
                 make,

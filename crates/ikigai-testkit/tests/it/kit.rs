@@ -8,7 +8,9 @@ use std::thread;
 use std::time::Duration;
 
 use ikigai_core::{AgentId, Micros, Seq, SessionId};
-use ikigai_store::{AgentEffect, Batch, CommitError, Effect, Log, NewAgent, ReadLog, StoreError};
+use ikigai_store::{
+    AgentEffect, Batch, CommitError, Effect, Log, NewAgent, ReadLog, SessionRecord, StoreError,
+};
 use ikigai_testkit::{
     CommitFault, FaultyStore, IdSource, ManualClock, MemoryStore, block_on, cases,
 };
@@ -29,12 +31,14 @@ impl Fixture {
         let ids = IdSource::new(7);
         let session = ids.session();
         let memory = MemoryStore::new(ids.process());
-        let make = Effect::MakeSession {
-            session,
+        let make = Effect::MakeSession(SessionRecord {
+            id: session,
             name: String::new(),
             directory: String::new(),
-            at: Micros(0),
-        };
+            created_at: Micros(0),
+            machine: None,
+            host: None,
+        });
         let outcome = block_on(memory.commit(effect(make)));
         assert!(outcome.is_ok(), "{outcome:?}");
         let store = FaultyStore::new(Arc::new(memory));

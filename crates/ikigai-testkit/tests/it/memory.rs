@@ -6,7 +6,7 @@ use ikigai_core::data::UserData;
 use ikigai_core::{AgentId, Epoch, Event, Micros, RowRef, Seq};
 use ikigai_store::{
     AgentEffect, Batch, CommitError, Effect, HeadClaim, LeaseClaim, LeaseEffect, Log, NewAgent,
-    ReadLog,
+    ReadLog, SessionRecord,
 };
 use ikigai_testkit::conformance::Rig;
 use ikigai_testkit::{IdSource, MemoryStore, block_on, store_conformance};
@@ -72,12 +72,14 @@ fn a_process_that_died_writes_until_it_is_replaced() {
         let heads = vec![claim(epoch, expected)];
         block_on(store.commit(Batch { heads, rows, with }))
     };
-    let make = Effect::MakeSession {
-        session,
+    let make = Effect::MakeSession(SessionRecord {
+        id: session,
         name: String::new(),
         directory: String::new(),
-        at: Micros(0),
-    };
+        created_at: Micros(0),
+        machine: None,
+        host: None,
+    });
     let create = Effect::Agent(AgentEffect::Create {
         agent: NewAgent {
             id: agent,

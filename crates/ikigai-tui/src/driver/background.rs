@@ -1,5 +1,6 @@
 //! Background loaders: reads and probes that must not delay a key.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use ikigai_engine::{
     Branch, CommitError, Engine, EngineError, InboxEntry, MergePreview, Pulse, Submission,
     dismiss_entries, mark_read, read_inbox, read_marks, read_tree_and_inbox,
 };
+use tokio::time::sleep;
 
 use super::choices;
 use super::mailbox::Mailbox;
@@ -83,6 +85,9 @@ pub(crate) enum LoadResult {
     /// A load failed.
     Trouble(String),
 }
+
+/// Interval of looking for agents whose holders died.
+const BETWEEN_TAKEOVERS: Duration = Duration::from_secs(10);
 
 /// Runs loads in the background and queues their results for the screen.
 pub(super) struct Loader {
@@ -271,6 +276,35 @@ impl Loader {
             or_trouble(stopped, |stopped| {
                 LoadResult::Stopped(engine.stopped_lines(&stopped))
             })
+        });
+    }
+
+    /// Takes over agents of this person and machine whose holders die, as long as the program runs.
+    pub(super) fn watch_holders(&self) {
+        let (engine, mailbox) = (self.engine.clone(), self.mailbox.clone());
+        tokio::spawn(async move {
+            let mut seen = HashSet::new();
+            loop {
+                sleep(BETWEEN_TAKEOVERS).await;
+                // A store that is away is asked again later.
+                let Ok(dead) = engine.dead_holders().await else {
+                    continue;
+                };
+                // The killed keep their holder, and need nothing.
+                if dead.is_subset(&seen) {
+                    continue;
+                }
+                let Ok(stopped) = engine.supervise().await else {
+                    continue;
+                };
+                seen = dead;
+                for one in stopped.iter().filter(|one| !one.goes_on) {
+                    let _ = engine.activate(&one.agent).await;
+                }
+                if !stopped.is_empty() {
+                    mailbox.found(LoadResult::Stopped(engine.stopped_lines(&stopped)));
+                }
+            }
         });
     }
 

@@ -1,5 +1,6 @@
 //! Agents of other processes: forwards typed lines to their owner, and takes them over.
 
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
@@ -7,6 +8,7 @@ use std::time::Instant;
 use ikigai_core::AgentId;
 use ikigai_engine::{
     CommitError, Engine, EngineError, ProcessRecord, StoreError, Submission, UiEvent, UserInput,
+    is_agent_here,
 };
 
 use super::Driver;
@@ -25,17 +27,6 @@ impl Driver {
     /// Sets the way to ask other processes.
     pub fn set_neighbours(&mut self, neighbours: Arc<dyn Neighbours>) {
         self.neighbours = Some(neighbours);
-    }
-
-    async fn ask(
-        &self,
-        owner: &ProcessRecord,
-        request: ControlRequest,
-    ) -> Result<ControlAnswer, String> {
-        match &self.neighbours {
-            Some(neighbours) => neighbours.ask(owner, request).await,
-            None => Err("the other process cannot be reached".to_owned()),
-        }
     }
 
     /// Hands typed text to the process that holds the agent, or queues it as mail.
@@ -77,7 +68,7 @@ impl Driver {
             text: input.line().to_owned(),
             agent: Some(agent.to_string()),
         };
-        let answer = self.ask(owner, submit).await;
+        let answer = ask(self, owner, submit).await;
         if matches!(
             answer,
             Ok(ControlAnswer::Said(
@@ -137,10 +128,14 @@ impl Driver {
             Err(EngineError::Commit(CommitError::Held { owner, .. })) => owner,
             Err(error) => return Err(error.to_string()),
         };
+        let is_here = is_agent_here(&self.engine, &record).await;
+        if !is_here.map_err(|error| error.to_string())? {
+            Box::pin(check_workdir(self, agent)).await?;
+        }
         let release = ControlRequest::Release {
             agent: Some(agent.to_string()),
         };
-        let released = match self.ask(&owner, release).await? {
+        let released = match ask(self, &owner, release).await? {
             ControlAnswer::Said(ControlOutput::Released { agents }) => agents,
             ControlAnswer::Error { error } => return Err(error),
             _ => return Err("unexpected answer of the other process".to_owned()),
@@ -196,6 +191,58 @@ impl Driver {
             self.app.warn(&error);
         }
     }
+}
+
+/// Sends a request to the process that holds an agent.
+async fn ask(
+    driver: &Driver,
+    owner: &ProcessRecord,
+    request: ControlRequest,
+) -> Result<ControlAnswer, String> {
+    match &driver.neighbours {
+        Some(neighbours) => neighbours.ask(owner, request).await,
+        None => Err("the other process cannot be reached".to_owned()),
+    }
+}
+
+/// Asks the process that holds an agent to interrupt it.
+pub(super) async fn interrupt_elsewhere(
+    driver: &mut Driver,
+    agent: AgentId,
+    owner: &ProcessRecord,
+) {
+    let interrupt = ControlRequest::Interrupt {
+        agent: Some(agent.to_string()),
+    };
+    let place = format!("pid {} on {}", owner.pid, owner.host);
+    match ask(driver, owner, interrupt).await {
+        Ok(ControlAnswer::Error { error }) | Err(error) => {
+            driver.app.warn(&format!("Not interrupted: {error}"));
+        }
+        Ok(_) => driver.app.toast(format!("Interrupted by {place}")),
+    }
+}
+
+/// Refuses an agent whose working directory is missing on this machine.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a blocking thread looks at the directory"
+)]
+async fn check_workdir(driver: &Driver, agent: AgentId) -> Result<(), String> {
+    let pane = driver.app.pane().map(|pane| &pane.agent.state);
+    let settings = pane.filter(|state| state.agent() == agent);
+    let workdir = settings.and_then(|state| state.settings().workdir.clone());
+    let Some(workdir) = workdir else {
+        return Ok(());
+    };
+    let path = workdir.clone();
+    let is_there = tokio::task::spawn_blocking(move || Path::new(&path).is_dir()).await;
+    if is_there.unwrap_or(false) {
+        return Ok(());
+    }
+    Err(format!(
+        "{workdir} does not exist on this machine · /fork or /export the agent instead"
+    ))
 }
 
 /// Agents that background processes released.

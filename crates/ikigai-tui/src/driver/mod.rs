@@ -13,16 +13,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ikigai_core::data::{self, CommandData};
+use ikigai_core::data::{self, Cause, CommandData};
 use ikigai_core::{AgentId, Kind, RowRef};
 use ikigai_engine::{
-    AgentJob, CommitError, Engine, EngineError, Followed, ListingView, Status, UiEvent, UserInput,
-    UserRequest,
+    AgentJob, CommitError, Engine, EngineError, Followed, ListingView, Status, Stop, UiEvent,
+    UserInput, UserRequest,
 };
 
 pub(crate) use self::background::LoadResult;
 use self::background::Loader;
 use self::follower::Follower;
+use self::foreign_agents::interrupt_elsewhere;
 pub use self::foreign_agents::{NeighbourAnswer, Neighbours};
 use self::mailbox::{Mailbox, MailboxItem};
 use self::read_timer::ReadTimer;
@@ -114,6 +115,7 @@ impl Driver {
         self.loader.find_server();
         self.loader.start_tool_servers(&self.app.workdir());
         self.loader.supervise();
+        self.loader.watch_holders();
         self.loader.watch_others();
     }
 
@@ -287,9 +289,15 @@ impl Driver {
             ) => Some(text.clone()),
             _ => None,
         };
+        let stops = matches!(request, UserRequest::Stop(Stop::Interrupt(Cause::User)));
         let Err(error) = self.engine.say(agent, request).await else {
             return;
         };
+        if let EngineError::Commit(CommitError::Held { owner, .. }) = &error
+            && stops
+        {
+            return Box::pin(interrupt_elsewhere(self, agent, owner)).await;
+        }
         // The screen shows the listing; an agent of another process gets no row.
         if is_shown && matches!(error, EngineError::Commit(CommitError::Held { .. })) {
             return;

@@ -51,6 +51,7 @@ fn stored(event: Event) -> Shown {
         content: row.content,
         data: row.data,
         created_at: row.created_at,
+        author: row.author,
     })
 }
 

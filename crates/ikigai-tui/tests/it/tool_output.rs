@@ -14,6 +14,7 @@ fn begins(stage: &mut Stage, agent: AgentId, number: u64, command: &str) -> RowR
         content: Some(command.to_owned()),
         data: Some(r#"{"name":"bash"}"#.to_owned()),
         created_at: Micros(0),
+        author: None,
     };
     if number == 90 {
         stage.told(agent, &UiEvent::Began);

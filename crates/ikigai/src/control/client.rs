@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use ikigai_engine::ProcessRecord;
+use ikigai_engine::{Engine, ProcessRecord};
 use ikigai_tui::driver::{NeighbourAnswer, Neighbours};
 use ikigai_tui::protocol::{ControlAnswer, ControlRequest};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -12,6 +12,9 @@ use tokio::net::UnixStream;
 use tokio::time::timeout;
 
 use super::socket_path;
+use super::store_requests::ask_through_store;
+use crate::identity;
+use crate::keepers::this_host;
 
 /// Longest line that is read; larger than the largest screen.
 const LONGEST_LINE: u64 = 64 << 20;
@@ -66,23 +69,51 @@ pub(crate) async fn ask(socket: &Path, request: &ControlRequest) -> Result<Contr
 /// Other programs of this user on this machine.
 pub(crate) struct Clients {
     directory: PathBuf,
+    engine: Engine,
 }
 
 impl Clients {
-    /// Uses the socket directory of this program.
-    pub(crate) fn here() -> Result<Self> {
+    /// Uses the socket directory of this program, and the store for processes of other machines.
+    pub(crate) fn here(engine: Engine) -> Result<Self> {
         Ok(Self {
             directory: socket_path::directory()?,
+            engine,
         })
+    }
+
+    /// Sends a request to a process of another machine through the store.
+    async fn ask_elsewhere(
+        &self,
+        whom: &ProcessRecord,
+        request: &ControlRequest,
+    ) -> Result<ControlAnswer, String> {
+        let named = match request {
+            ControlRequest::Interrupt { agent }
+            | ControlRequest::Release { agent }
+            | ControlRequest::Approve { agent, .. } => agent.as_deref(),
+            _ => None,
+        };
+        let holder = format!("pid {} on {}", whom.pid, whom.host);
+        let Some(agent) = named.and_then(|agent| agent.parse().ok()) else {
+            return Err(format!("{holder} is another machine"));
+        };
+        ask_through_store(&self.engine, agent, request, &holder).await
+    }
+}
+
+/// Returns true if a process is on this machine.
+fn is_here(whom: &ProcessRecord) -> bool {
+    match whom.machine {
+        Some(machine) => machine == identity::machine(),
+        None => this_host() == whom.host,
     }
 }
 
 impl Neighbours for Clients {
     fn ask<'a>(&'a self, whom: &'a ProcessRecord, request: ControlRequest) -> NeighbourAnswer<'a> {
         Box::pin(async move {
-            let host = rustix::system::uname();
-            if host.nodename().to_string_lossy() != whom.host {
-                return Err(format!("pid {} is on {}", whom.pid, whom.host));
+            if !is_here(whom) {
+                return self.ask_elsewhere(whom, &request).await;
             }
             let safe = socket_path::check(&self.directory);
             safe.map_err(|error| format!("{error:#}"))?;

@@ -122,7 +122,7 @@ async fn work_in(
         .as_deref()
         .map(|name| program.registry.choose(name));
     let choice = choice.transpose().map_err(EngineError::from)?;
-    let (mut worker, job, beside) = match open(program, order, job).await? {
+    let (mut worker, job, beside) = match Box::pin(open(program, order, job)).await? {
         Opened::Here(worker, job) => (worker, job, Vec::new()),
         Opened::Children(worker, beside) => (worker, AgentJob::Answer, beside),
         Opened::Elsewhere => return Ok(None),
@@ -260,7 +260,7 @@ async fn without_lease(
         return refuse();
     };
     if let UserInput::Message(text) = &input {
-        let became = if is_handed_over(agent, text, &owner).await {
+        let became = if is_handed_over(program, agent, text, &owner).await {
             "sent"
         } else {
             program.engine.post(agent.id, text).await?;
@@ -286,12 +286,17 @@ async fn without_lease(
 }
 
 /// Returns true if the process that holds an agent accepted a message for it.
-async fn is_handed_over(agent: &AgentRecord, text: &str, owner: &ProcessRecord) -> bool {
+async fn is_handed_over(
+    program: &ProgramContext,
+    agent: &AgentRecord,
+    text: &str,
+    owner: &ProcessRecord,
+) -> bool {
     let submit = ControlRequest::Submit {
         text: text.to_owned(),
         agent: Some(agent.id.to_string()),
     };
-    match Clients::here() {
+    match Clients::here(program.engine.clone()) {
         Ok(clients) => clients.ask(owner, submit).await == Ok(ControlAnswer::OK),
         Err(_) => false,
     }

@@ -66,7 +66,9 @@ fn the_log_shows_the_conversation_and_all_of_it_as_json() {
     let json = user.ikigai(&["log", "--json"]);
 
     assert!(
-        shown.out.contains("#3 user\n❯ count to 2\n"),
+        shown
+            .out
+            .contains(&format!("#3 user by {}\n❯ count to 2\n", user.person())),
         "{}",
         shown.out
     );
@@ -518,15 +520,18 @@ fn the_log_calls_rows_and_agents_as_the_screen_does() {
 
     let own = user.ikigai(&["log"]);
     let child = user.ikigai(&["log", "helper"]);
+    let by = format!(" by {}", user.person());
 
     assert!(
-        own.out.contains(" rewind\n↶ rewound to #6\n"),
+        own.out.contains(&format!(" rewind{by}\n↶ rewound to #6\n")),
         "{}",
         own.out
     );
-    assert!(own.out.contains(" fork\n├ forked helper\n"), "{}", own.out);
+    let forked = format!(" fork{by}\n├ forked helper\n");
+    assert!(own.out.contains(&forked), "{}", own.out);
     assert!(own.out.contains("\n✗ killed helper\n"), "{}", own.out);
-    assert!(child.out.contains(" #project.3 user\n"), "{}", child.out);
+    let inherited = format!(" #project.3 user{by}\n");
+    assert!(child.out.contains(&inherited), "{}", child.out);
     assert!(
         child.out.contains("\n↶ rewound to #project.6\n"),
         "{}",
@@ -535,7 +540,8 @@ fn the_log_calls_rows_and_agents_as_the_screen_does() {
 
     user.ikigai(&["run", "/redo"]);
     let own = user.ikigai(&["log"]);
-    assert!(own.out.contains(" rewind\n↷ redone to #"), "{}", own.out);
+    let redone = format!(" rewind{by}\n↷ redone to #");
+    assert!(own.out.contains(&redone), "{}", own.out);
 }
 
 /// A word that is a command elsewhere is never sent to a model by mistake.

@@ -29,6 +29,10 @@ pub(crate) struct MockAnswer {
     pub(crate) code: Option<i32>,
 }
 
+/// Login name of every user, and the role of every user of the test server.
+const LOGIN: &str = "tester";
+const ROLE: &str = "postgres";
+
 impl TestUser {
     /// Creates a user whose log is on the store engine of this test run.
     ///
@@ -67,6 +71,11 @@ impl TestUser {
         self.home().join(".local/share/ikigai/ikigai.db")
     }
 
+    /// Returns the name of this user in the log: the role of the test server, else the login name.
+    pub(crate) fn person(&self) -> &'static str {
+        if self.server.is_some() { ROLE } else { LOGIN }
+    }
+
     /// Returns the program with these arguments, in the project directory.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(PROGRAM);
@@ -85,6 +94,7 @@ impl TestUser {
             .current_dir(self.home().join("project"))
             .env_clear()
             .env("HOME", self.home())
+            .env("LOGNAME", LOGIN)
             .env("TZ", "UTC")
             .envs(coverage_file())
             .envs(log)

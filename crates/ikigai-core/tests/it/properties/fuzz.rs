@@ -139,6 +139,7 @@ fn row(kind: &str, content: Option<String>, data: Option<String>) -> Row {
         content,
         data,
         created_at: Micros(0),
+        author: None,
     }
 }
 

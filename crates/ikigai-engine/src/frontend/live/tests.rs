@@ -17,6 +17,7 @@ fn row(number: u64, kind: &str, content: &str, data: &str) -> Row {
         content: Some(content.to_owned()),
         data: Some(data.to_owned()),
         created_at: Micros(0),
+        author: None,
     }
 }
 

@@ -305,6 +305,7 @@ async fn mail_chains_end() {
         about: MailTopic::Message,
         text: "late".to_owned(),
         at: Micros(1),
+        author: None,
     });
     let batch = Batch {
         with: vec![late],

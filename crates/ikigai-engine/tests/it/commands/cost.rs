@@ -113,6 +113,7 @@ async fn shares_are_read_page_by_page() {
         data: Some(data.to_owned()),
         control: false,
         created_at: Micros(9),
+        author: None,
     };
     world.write(&worker, vec![row; 2499]).await;
 

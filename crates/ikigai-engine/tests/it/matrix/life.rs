@@ -260,6 +260,8 @@ impl World {
             host: "here".to_owned(),
             pid: std::process::id(),
             started: System.now(),
+            machine: None,
+            person: None,
         };
         let store = open_log(&place_of(directory), process)?;
         let engine = Engine::new(store.clone(), environment, Arc::new(provider.clone()))

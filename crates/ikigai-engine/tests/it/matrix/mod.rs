@@ -46,7 +46,7 @@ fn is_each_once(effects: &[String]) -> bool {
 #[tokio::test]
 async fn a_process_killed_at_any_point_is_followed_by_one_that_knows_all() {
     for case in table::cases() {
-        die_and_follow(case, &Ground::new()).await;
+        Box::pin(die_and_follow(case, &Ground::new())).await;
     }
 }
 

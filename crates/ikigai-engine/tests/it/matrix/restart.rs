@@ -268,6 +268,7 @@ impl Restart {
             content: said.content,
             data: said.data,
             created_at: said.created_at,
+            author: None,
         };
         agent.apply(&*self.world.store, row).await.unwrap();
         for (dialect, check) in DIALECTS {

@@ -43,11 +43,12 @@ fn contradiction(facts: &Facts) -> Option<String> {
         .iter()
         .filter(|(_, agent)| agent.status == Status::Running);
     for (id, agent) in running {
-        if facts.names.get(&agent.name) != Some(id) {
+        let key = (agent.session, agent.name.clone());
+        if facts.names.get(&key) != Some(id) {
             return Some(format!("{id} runs as {} without the name", agent.name));
         }
     }
-    facts.names.iter().find_map(|(name, id)| {
+    facts.names.iter().find_map(|((_, name), id)| {
         let holder = facts.agents.get(id)?;
         let is_running = holder.status == Status::Running;
         (!is_running || holder.name != *name).then(|| format!("{id} has lost the name {name}"))
@@ -164,9 +165,10 @@ fn fact_keys_cover_everything_that_a_decision_reads() {
             let mut revived = keys.revived.iter();
             revived.any(|id| known.agents.get(id).is_some_and(|it| it.name == *name))
         };
+        let renamed = |name: &String| keys.renamed.iter().any(|(_, new)| new == name);
         narrow
             .names
-            .retain(|name, _| keys.names.contains(name) || revived(name));
+            .retain(|key, _| keys.names.contains(key) || renamed(&key.1) || revived(&key.1));
         narrow.sessions.retain(|id| keys.sessions.contains(id));
         narrow.mail.retain(|id, _| keys.mail.contains(id));
         narrow.runs.retain(|id, _| keys.runs.contains(id));

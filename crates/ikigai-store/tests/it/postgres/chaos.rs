@@ -448,6 +448,7 @@ impl Actor {
             about: MailTopic::Message,
             text,
             at: Micros(3),
+            author: None,
         });
         (mail, effect)
     }

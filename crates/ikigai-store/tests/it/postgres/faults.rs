@@ -117,6 +117,7 @@ fn a_lost_answer_is_looked_for() {
             about: MailTopic::Message,
             text: format!("mail-{number}-end"),
             at: Micros(1),
+            author: None,
         })
     };
     block_on(store.commit(only(mail(0)))).unwrap();

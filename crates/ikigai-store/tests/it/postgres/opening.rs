@@ -1,13 +1,16 @@
 //! Connecting to a server, and migrations when a log is first opened.
 
-use ikigai_core::{Epoch, Seq};
+use ikigai_core::{Epoch, MachineId, Seq};
 use ikigai_store::postgres::{ConnectionRole, Link, MIGRATIONS, Migrations, PostgresTarget, Url};
-use ikigai_store::{AgentEffect, CommitError, Effect, LeaseEffect, Log, Status, StoreError};
+use ikigai_store::{
+    AgentEffect, CommitError, Effect, LeaseEffect, Log, ProcessRecord, Status, StoreError,
+};
 use ikigai_testkit::postgres::{Database, PgServer};
+use ikigai_testkit::stores::open_log;
 use ikigai_testkit::{Player, block_on, part};
 use tokio::runtime::Builder;
 
-use crate::support::{agent, make_agent, only, open_at, say, texts};
+use crate::support::{agent, make_agent, only, open_at, process, say, session, texts};
 
 /// The log as the first version made it.
 const FIRST: Migrations = &[MIGRATIONS[0]];
@@ -148,6 +151,70 @@ fn mail_of_an_older_log_gets_origin_and_topic() {
             "agent failed"
         ]
     );
+}
+
+/// E13b: a log of before machines keeps every row, and its sessions get machines without a question.
+#[test]
+fn a_log_of_before_machines_keeps_its_rows_and_sessions_get_machines() {
+    let database = Database::fresh();
+    let old = target(&database.url(), MIGRATIONS.split_at(11).0);
+    prepare(&old).unwrap();
+    let ids = [session(1), session(2), session(3)].map(|id| id.to_string());
+    let owner = process(11).id;
+    for sql in [
+        &format!(
+            "INSERT INTO sessions (uuid, created_at, name, directory)
+             VALUES ('{}', 1, 'work', '/a'), ('{}', 1, 'work', '/b'), ('{}', 1, 'work', '/c')",
+            ids[0], ids[1], ids[2]
+        ),
+        &format!(
+            "INSERT INTO processes (uuid, pid, started, host, lock, heartbeat)
+             VALUES ('{owner}', 1, 1, 'elsewhere', 1, 0)"
+        ),
+        &format!(
+            "INSERT INTO agents (uuid, session, created_at, status, name)
+             VALUES ('{}', 1, 5, 'running', 'a'), ('{}', 3, 5, 'running', 'c')",
+            agent(1),
+            agent(3)
+        ),
+        "INSERT INTO messages (agent, seq, created_at, control, kind, content, data)
+         VALUES (1, 1, 7, false, 'user', 'kept', '{\"origin\":\"typed\"}'),
+                (1, 2, 8, true, 'clear', NULL, NULL)",
+        "INSERT INTO heads (agent, seq, epoch, owner) VALUES (1, 2, 1, NULL), (2, 0, 1, 1)",
+    ] {
+        database.sql(sql);
+    }
+    let rows = "SELECT concat_ws(' ', id, agent, seq, kind, control, created_at, content, data)
+                FROM messages ORDER BY id";
+    let before = database.sql(rows);
+    let machines = || database.sql("SELECT machine, host FROM sessions ORDER BY id");
+    let of = |number, host: &str, machine| ProcessRecord {
+        host: host.to_owned(),
+        machine: MachineId::from_random([machine; 16]),
+        ..process(number)
+    };
+    let (here, there) = (of(21, "here", 1), of(22, "elsewhere", 2));
+    let take = |agent| only(Effect::Lease(LeaseEffect::Take { agent }));
+
+    let store = open_log(&database.url(), here.clone()).unwrap();
+    let migrated = machines();
+    block_on(store.commit(take(agent(1)))).unwrap();
+    let claimed = machines();
+    let other = open_log(&database.url(), there.clone()).unwrap();
+    block_on(other.commit(take(agent(3)))).unwrap();
+
+    assert_eq!(database.sql(rows), before);
+    assert_eq!(before.len(), 2);
+    let place = |record: &ProcessRecord| {
+        let machine = record.machine.map(|machine| machine.to_string());
+        vec![machine, Some(record.host.clone())]
+    };
+    let (here, there) = (place(&here), place(&there));
+    let waits = vec![None, there[1].clone()];
+    let none = vec![None, None];
+    assert_eq!(migrated, [none.clone(), none, waits.clone()]);
+    assert_eq!(claimed, [here.clone(), here.clone(), waits]);
+    assert_eq!(machines(), [here.clone(), here, there]);
 }
 
 #[test]

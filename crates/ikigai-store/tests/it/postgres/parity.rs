@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use ikigai_core::{
-    AgentId, ControlQuery, Direction, Epoch, Kind, Micros, NewRow, PageQuery, RowRef, Seq, Span,
+    AgentId, ControlQuery, Direction, Epoch, Kind, MachineId, Micros, NewRow, PageQuery, RowRef,
+    Seq, Span,
 };
 use ikigai_store::{
     AgentEffect, Batch, DraftEffect, Effect, EffectClass, HeadClaim, JobEffect, JobRecord,
     LeaseClaim, LeaseEffect, Log, MailEffect, MailId, MailOrigin, MailTopic, NewAgent, RunEffect,
-    RunId, SeenMark, Snapshot, Status, blobs,
+    RunId, SeenMark, SessionRecord, Snapshot, Status, blobs,
 };
 use ikigai_testkit::block_on;
 use ikigai_testkit::postgres::Database;
@@ -121,6 +122,7 @@ impl Played {
             data: data.map(str::to_owned),
             control,
             created_at: Micros(self.time),
+            author: [None, "ada".parse().ok(), "Béa".parse().ok()][index(dice, 3)].clone(),
         }
     }
 
@@ -168,12 +170,14 @@ impl Played {
         let run = RunId(u128::from(dice.below(THINGS)));
         let at = Micros(self.time);
         match dice.below(22) {
-            0 => Effect::MakeSession {
-                session: session(dice.below(SESSIONS)),
+            0 => Effect::MakeSession(SessionRecord {
+                id: session(dice.below(SESSIONS)),
                 name: "work".to_owned(),
                 directory: "/ä".to_owned(),
-                at,
-            },
+                created_at: at,
+                machine: MachineId::from_random([7; 16]).filter(|_| dice.below(2) == 0),
+                host: Some("höst".to_owned()),
+            }),
             1..=3 => Effect::Agent(AgentEffect::Create {
                 agent: NewAgent {
                     id: who,
@@ -216,6 +220,7 @@ impl Played {
                 about: MailTopic::Message,
                 text: format!("mail {at:?}"),
                 at,
+                author: None,
             }),
             13 => Effect::Mail(MailEffect::Consume {
                 mail,
@@ -281,9 +286,11 @@ fn read_everything(store: &Arc<dyn Log>) -> Vec<String> {
         store.seen("ada"),
         store.seen("ben"),
         store.newest_usage(all.clone()),
-        store.living_names(""),
-        store.living_names("name-1"),
-        store.find_by_name("name-2"),
+        store.living_names(session(0), ""),
+        store.living_names(session(1), "name-1"),
+        store.find_by_name(None, "name-2"),
+        store.find_by_name(Some(session(0)), "name-2"),
+        store.sessions_in("/ä"),
         store.count_messages(all.iter().map(|agent| Span::whole(*agent)).collect()),
     );
     for number in 0..3 {

@@ -53,6 +53,7 @@ impl Log {
             content: row.content,
             data: row.data,
             created_at: row.created_at,
+            author: None,
         };
         self.0.apply(&row).unwrap();
     }
