@@ -19,7 +19,7 @@ use super::workbench::{Holder, Workbench, assert_fenced};
 pub(super) async fn fork_is_atomic(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut parent = desk.agent("parent").await;
-    parent.append([user("go")]).await.unwrap();
+    parent.add([user("go")]).await;
     let child = NewAgent {
         parent: Some(parent.agent),
         fork_point: Some(parent.row(1)),

@@ -53,7 +53,7 @@ pub(super) async fn processes_are_listed_until_they_end(rig: &dyn Rig) {
     let rows = vec![started(1).into_row(agent, at(1))];
     holder.commit(rows, vec![start(&first)]).await.unwrap();
     desk.done([start(&elsewhere)]).await;
-    holder.append([user("between"), started(2)]).await.unwrap();
+    holder.add([user("between"), started(2)]).await;
     desk.done([start(&second)]).await;
 
     let store = rig.second();

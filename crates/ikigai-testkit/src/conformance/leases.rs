@@ -19,13 +19,13 @@ pub(super) async fn stale_lease_write_is_refused(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let second = desk.second(rig);
     let mut former = desk.agent("root").await;
-    former.append([user("mine")]).await.unwrap();
+    former.add([user("mine")]).await;
     give_back(&desk, former.agent, former.epoch).await;
     let taken = second.done([take(former.agent)]).await;
     assert_eq!(taken.leases, [(former.agent, Epoch(2))]);
 
     let mut heir = second.holder(former.agent, Epoch(2), Seq(1));
-    heir.append([user("yours")]).await.unwrap();
+    heir.add([user("yours")]).await;
 
     for (epoch, head) in [(1, 1), (1, 2), (2, 2), (3, 2), (0, 2)] {
         let mut writer = former.clone();
@@ -35,7 +35,7 @@ pub(super) async fn stale_lease_write_is_refused(rig: &dyn Rig) {
         assert_fenced(&writer.append([]).await, former.agent, Epoch(2));
     }
     assert_eq!(desk.texts(former.agent).await, ["mine", "yours"]);
-    heir.append([user("still yours")]).await.unwrap();
+    heir.add([user("still yours")]).await;
 }
 
 /// N5d: lease-free rows get the next number; the holder is behind, reads them and continues.
@@ -44,7 +44,7 @@ pub(super) async fn lease_free_rows_keep_sequence(rig: &dyn Rig) {
     let second = desk.second(rig);
     let mut holder = desk.agent("root").await;
     let victim = desk.agent("victim").await;
-    holder.append([user("one")]).await.unwrap();
+    holder.add([user("one")]).await;
 
     let kill = second
         .lease_free(kill_row(holder.agent, victim.agent))
@@ -113,7 +113,7 @@ pub(super) async fn one_writer_per_agent_dead_owner_replaced_at_once(rig: &dyn R
     let second_process = second.store.process();
     assert_ne!(desk.store.process(), second_process);
     let mut holder = second.agent("root").await;
-    holder.append([user("from the second")]).await.unwrap();
+    holder.add([user("from the second")]).await;
     let agent = holder.agent;
 
     let refused = desk.effects([take(agent)]).await;
@@ -140,7 +140,7 @@ pub(super) async fn one_writer_per_agent_dead_owner_replaced_at_once(rig: &dyn R
     let taken = desk.done([take(agent)]).await;
     assert_eq!(taken.leases, [(agent, Epoch(2))]);
     let mut heir = desk.holder(agent, Epoch(2), Seq(1));
-    heir.append([user("from the first")]).await.unwrap();
+    heir.add([user("from the first")]).await;
 
     assert_eq!(
         desk.texts(agent).await,
@@ -162,7 +162,7 @@ pub(super) async fn second_process_watches_forks_kills_and_mails_only(rig: &dyn 
     let mut watch = second.store.watch().unwrap();
     let mut seen = Vec::new();
     for text in ["one", "two", "three"] {
-        holder.append([user(text)]).await.unwrap();
+        holder.add([user(text)]).await;
         while seen.len() < usize::try_from(holder.head.0).unwrap() {
             assert!(watch.changed().await, "the store is open");
             let rows = all_rows(&*second.store, agent).await;
@@ -211,7 +211,7 @@ pub(super) async fn second_process_watches_forks_kills_and_mails_only(rig: &dyn 
 
     // The holder of a killed agent still writes the end of its turn.
     holder.head = Seq(5);
-    holder.append([mark("the end")]).await.unwrap();
+    holder.add([mark("the end")]).await;
     assert_eq!(desk.head(agent).await.seq, Seq(6));
 }
 
@@ -224,7 +224,7 @@ pub(super) async fn a_lease_that_is_held_is_kept(rig: &dyn Rig) {
 
     assert_eq!(taken.leases, [(holder.agent, Epoch(1))]);
     assert_eq!(desk.head(holder.agent).await.epoch, Epoch(1));
-    holder.append([user("still here")]).await.unwrap();
+    holder.add([user("still here")]).await;
     let unknown = desk.ids.agent();
     let refused = desk.effects([take(unknown)]).await;
     assert_refused!(refused, CommitError::NoAgent(agent) if *agent == unknown);
@@ -236,7 +236,7 @@ pub(super) async fn a_lease_that_is_held_is_kept(rig: &dyn Rig) {
 pub(super) async fn a_lease_given_back_is_free(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
-    holder.append([user("one")]).await.unwrap();
+    holder.add([user("one")]).await;
     let wrong = give(holder.agent, 2);
     assert_fenced(&desk.effects([wrong]).await, holder.agent, Epoch(1));
 
@@ -259,7 +259,7 @@ pub(super) async fn a_lease_given_back_is_free(rig: &dyn Rig) {
         Epoch(2),
     );
     holder.epoch = Epoch(2);
-    holder.append([user("three")]).await.unwrap();
+    holder.add([user("three")]).await;
     assert_eq!(desk.texts(holder.agent).await, ["one", "two", "three"]);
 }
 

@@ -14,7 +14,7 @@ pub(super) async fn marks_of_readers_are_only_raised(rig: &dyn Rig) {
     let other = desk.agent("other").await;
     let (agent, beside) = (holder.agent, other.agent);
     let rows = [user("one"), user("two"), user("three")];
-    holder.append(rows).await.unwrap();
+    holder.add(rows).await;
     let seen = |person: &str, read, dismissed| Effect::MarkSeen {
         person: person.to_owned(),
         mark: SeenMark {

@@ -2,7 +2,7 @@
 
 use ikigai_core::kind::PartRule;
 use ikigai_core::{
-    ControlQuery, Direction, Epoch, Event, Kind, Micros, NewRow, PageQuery, Seq, Span, StoredKind,
+    Direction, Epoch, Event, Kind, Micros, NewRow, PageQuery, Seq, Span, StoredKind,
 };
 use ikigai_store::{CommitError, Effect, HeadClaim, MailEffect, Snapshot};
 
@@ -56,7 +56,7 @@ pub(super) async fn insert_refuses_unknown_kind(rig: &dyn Rig) {
 pub(super) async fn foreign_rows_are_read_as_they_are(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
-    holder.append([user("before")]).await.unwrap();
+    holder.add([user("before")]).await;
 
     let foreign = [
         ("tool", Some("shown"), Some("{}"), false),
@@ -66,7 +66,7 @@ pub(super) async fn foreign_rows_are_read_as_they_are(rig: &dyn Rig) {
     for (kind, content, data, control) in foreign {
         holder.head = rig.inject(holder.agent, kind, content, data, control).seq;
     }
-    holder.append([user("after")]).await.unwrap();
+    holder.add([user("after")]).await;
 
     let rows = desk.rows(holder.agent).await;
     let places = seqs(&rows);
@@ -77,11 +77,7 @@ pub(super) async fn foreign_rows_are_read_as_they_are(rig: &dyn Rig) {
         assert_eq!(row.data.as_deref(), data);
     }
     let span = Span::new(holder.agent, Seq(1), Seq(5));
-    let control = desk
-        .store
-        .control(ControlQuery { span, limit: 9 })
-        .await
-        .unwrap();
+    let control = desk.control(span, 9).await;
     assert_eq!(control, [rows[2].clone()]);
 }
 
@@ -131,7 +127,7 @@ pub(super) async fn sequence_has_no_gaps(rig: &dyn Rig) {
     for round in 0..5 {
         let done = one.append([user("a"), user("b"), user("c")]).await.unwrap();
         assert_eq!(done.rows, [1, 2, 3].map(|n| one.row(3 * round + n)));
-        two.append([user("d")]).await.unwrap();
+        two.add([user("d")]).await;
 
         // Refused in the check, after the rows, and because of another agent's claim.
         let bad_row = NewRow {
@@ -164,8 +160,7 @@ pub(super) async fn sequence_has_no_gaps(rig: &dyn Rig) {
                 .all(|row| row.kind == StoredKind::Known(Kind::User))
         );
         let span = Span::new(agent, Seq(1), Seq(count));
-        let control = desk.store.control(ControlQuery { span, limit: 9 }).await;
-        assert_eq!(control.unwrap(), []);
+        assert_eq!(desk.control(span, 9).await, []);
         assert_eq!(desk.head(agent).await.seq, Seq(count));
     }
 }
@@ -241,8 +236,8 @@ pub(super) async fn range_start_exclusive_end_inclusive(rig: &dyn Rig) {
     let mut holder = desk.agent("root").await;
     let mut other = desk.agent("other").await;
     for n in 1..=6 {
-        holder.append([user(&n.to_string())]).await.unwrap();
-        other.append([user("not this one")]).await.unwrap();
+        holder.add([user(&n.to_string())]).await;
+        other.add([user("not this one")]).await;
     }
     let cases: [(u64, u64, usize, &[u64]); 10] = [
         (1, 6, 9, &[1, 2, 3, 4, 5, 6]),
@@ -283,8 +278,8 @@ pub(super) async fn rows_of_several_spans_come_in_one_go(rig: &dyn Rig) {
     let mut parent = desk.agent("parent").await;
     let mut child = desk.agent("child").await;
     for n in 1..=6 {
-        parent.append([user(&n.to_string())]).await.unwrap();
-        child.append([user(&n.to_string())]).await.unwrap();
+        parent.add([user(&n.to_string())]).await;
+        child.add([user(&n.to_string())]).await;
     }
     let (p, c) = (parent.agent, child.agent);
     let span = |agent, from, to| Span::new(agent, Seq(from), Seq(to));
@@ -334,8 +329,8 @@ pub(super) async fn an_agent_is_opened_with_one_question(rig: &dyn Rig) {
     let empty = point(9).await;
     for n in 1..=4 {
         let label = n.to_string();
-        holder.append([mark(&label), user(&label)]).await.unwrap();
-        other.append([mark("not this one")]).await.unwrap();
+        holder.add([mark(&label), user(&label)]).await;
+        other.add([mark("not this one")]).await;
     }
     let before = point(9).await;
     let snapshot = |seq, folded: &str| Snapshot {
@@ -369,20 +364,13 @@ pub(super) async fn control_rows_come_newest_first(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
     let mut other = desk.agent("other").await;
-    other.append([mark("not this one")]).await.unwrap();
+    other.add([mark("not this one")]).await;
     for n in 1..=4 {
-        holder
-            .append([user("said"), mark(&n.to_string())])
-            .await
-            .unwrap();
+        holder.add([user("said"), mark(&n.to_string())]).await;
     }
     let control = async |from, to, limit| -> Vec<u64> {
         let span = Span::new(holder.agent, Seq(from), Seq(to));
-        let rows = desk
-            .store
-            .control(ControlQuery { span, limit })
-            .await
-            .unwrap();
+        let rows = desk.control(span, limit).await;
         seqs(&rows)
     };
 
@@ -393,11 +381,7 @@ pub(super) async fn control_rows_come_newest_first(rig: &dyn Rig) {
     assert_eq!(control(4, 6, 9).await, [6, 4]);
     assert!(control(5, 5, 9).await.is_empty());
     let span = Span::new(holder.agent, Seq(4), Seq(4));
-    let rows = desk
-        .store
-        .control(ControlQuery { span, limit: 1 })
-        .await
-        .unwrap();
+    let rows = desk.control(span, 1).await;
     assert_eq!(rows, desk.rows(holder.agent).await[3..4]);
 }
 
@@ -407,9 +391,9 @@ pub(super) async fn usage_rows_come_newest_first(rig: &dyn Rig) {
     let mut holder = desk.agent("root").await;
     let mut other = desk.agent("other").await;
     let silent = desk.agent("silent").await;
-    other.append([usage(7), user("said")]).await.unwrap();
+    other.add([usage(7), user("said")]).await;
     for n in 1..=4 {
-        holder.append([user("said"), usage(n)]).await.unwrap();
+        holder.add([user("said"), usage(n)]).await;
     }
     let found = async |from, to, limit| -> Vec<u64> {
         let span = Span::new(holder.agent, Seq(from), Seq(to));
@@ -433,9 +417,9 @@ pub(super) async fn messages_of_spans_are_counted(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
     let mut other = desk.agent("other").await;
-    other.append([user("said"), user("said")]).await.unwrap();
+    other.add([user("said"), user("said")]).await;
     for n in 1..=4 {
-        holder.append([user("said"), usage(n)]).await.unwrap();
+        holder.add([user("said"), usage(n)]).await;
     }
     let span = |from, to| Span::new(holder.agent, Seq(from), Seq(to));
     let cases = [
@@ -512,14 +496,11 @@ pub(super) async fn command_text_round_trips(rig: &dyn Rig) {
 pub(super) async fn clear_and_rewind_delete_no_rows(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
-    holder
-        .append([user("one"), mark("here"), user("two")])
-        .await
-        .unwrap();
+    holder.add([user("one"), mark("here"), user("two")]).await;
     let before = desk.rows(holder.agent).await;
 
-    holder.append([rewind(holder.agent, 2, 3)]).await.unwrap();
-    holder.append([Event::Clear, user("three")]).await.unwrap();
+    holder.add([rewind(holder.agent, 2, 3)]).await;
+    holder.add([Event::Clear, user("three")]).await;
 
     let after = desk.rows(holder.agent).await;
     assert_eq!(after[..3], before);

@@ -54,7 +54,7 @@ pub(super) async fn rows_are_found_by_their_words(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
     let said = ["The quick brown fox", "a brown bear", "Señor Müller"];
-    holder.append(said.map(user)).await.unwrap();
+    holder.add(said.map(user)).await;
     let store = &*desk.store;
     let row = |seq| holder.row(seq);
 
@@ -69,7 +69,7 @@ pub(super) async fn rows_are_found_by_their_words(rig: &dyn Rig) {
     assert_eq!((hit.kind.name(), hit.created_at), ("user", at(0)));
     assert_eq!(marked(&hit), ["quick", "fox"]);
 
-    holder.append([user("one more fox")]).await.unwrap();
+    holder.add([user("one more fox")]).await;
 
     let later = [holder.row(4), holder.row(1)];
     assert_eq!(found(store, query("fox")).await, later);
@@ -82,7 +82,7 @@ pub(super) async fn words_without_spaces_are_found_within_others(rig: &dyn Rig) 
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
     let said = ["修复解析器的错误", "Rust言語のコード・テスト", "解器析"];
-    holder.append(said.map(user)).await.unwrap();
+    holder.add(said.map(user)).await;
     let store = &*desk.store;
     let row = |seq| holder.row(seq);
 
@@ -120,7 +120,7 @@ pub(super) async fn tool_output_is_found_in_rows_and_blobs(rig: &dyn Rig) {
         result("cut", Some(blob)),
         result("cut", Some(missing)),
     ];
-    holder.append(results).await.unwrap();
+    holder.add(results).await;
     let store = &*desk.store;
 
     assert_eq!(found(store, query("needle")).await, [holder.row(1)]);
@@ -143,7 +143,7 @@ pub(super) async fn what_is_typed_has_no_meaning_but_quotes_and_stars(rig: &dyn 
         "a1 kuser tags text",
         "say \"cheese\" now",
     ];
-    holder.append(said.map(user)).await.unwrap();
+    holder.add(said.map(user)).await;
     let store = &*desk.store;
 
     assert_eq!(
@@ -210,9 +210,8 @@ pub(super) async fn hits_are_narrowed_by_agent_kind_model_time_and_directory(rig
             ..AssistantData::default()
         },
     };
-    one.append([user("word"), answer("claude-opus-4"), Event::Clear])
-        .await
-        .unwrap();
+    one.add([user("word"), answer("claude-opus-4"), Event::Clear])
+        .await;
     let late = user("word").into_row(two.agent, at(50));
     two.commit(vec![late], Vec::new()).await.unwrap();
     let store = &*desk.store;
@@ -279,7 +278,7 @@ pub(super) async fn hits_come_newest_first_in_pages(rig: &dyn Rig) {
     let mut expected = Vec::new();
     for _ in 0..3 {
         for holder in [&mut one, &mut two] {
-            holder.append([user("word"), user("other")]).await.unwrap();
+            holder.add([user("word"), user("other")]).await;
             expected.insert(0, holder.row(holder.head.0 - 1));
         }
     }
@@ -290,7 +289,7 @@ pub(super) async fn hits_come_newest_first_in_pages(rig: &dyn Rig) {
     };
 
     let first = search(store, next.clone()).await;
-    one.append([user("word")]).await.unwrap();
+    one.add([user("word")]).await;
     next.cursor = first.next;
     let second = search(store, next).await;
 
@@ -311,9 +310,8 @@ pub(super) async fn the_best_hits_come_first_if_they_are_asked_for(rig: &dyn Rig
     let mut holder = desk.agent("root").await;
     let long = format!("word {}", "filler ".repeat(200));
     holder
-        .append([user("word word word"), user(&long), user("nothing of it")])
-        .await
-        .unwrap();
+        .add([user("word word word"), user(&long), user("nothing of it")])
+        .await;
     let best = SearchQuery {
         order: SortOrder::Relevance,
         limit: 1,

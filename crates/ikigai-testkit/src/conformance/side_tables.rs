@@ -86,8 +86,8 @@ pub(super) async fn open_runs_are_told_until_they_end(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
     let mut other = desk.agent("other").await;
-    other.append([user("call")]).await.unwrap();
-    holder.append([user("call"), user("call")]).await.unwrap();
+    other.add([user("call")]).await;
+    holder.add([user("call"), user("call")]).await;
     let classes = [
         EffectClass::Read,
         EffectClass::Write,
@@ -227,7 +227,7 @@ pub(super) async fn snapshots_are_found_at_or_before_a_row(rig: &dyn Rig) {
     let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
     let other = desk.agent("other").await;
-    holder.append((0..9).map(|_| user("said"))).await.unwrap();
+    holder.add((0..9).map(|_| user("said"))).await;
     let snapshot = |agent: AgentId, seq, folded: &str| Snapshot {
         upto: RowRef::new(agent, Seq(seq)),
         folded: folded.to_owned(),
@@ -284,9 +284,9 @@ pub(super) async fn snapshots_are_made_of_rows_that_came(rig: &dyn Rig) {
         Event::set("rename", settings.as_set())
     };
     let first = (0..20).flat_map(|number| [set(number), user("said")]);
-    holder.append(first).await.unwrap();
-    holder.append((0..4100).map(|_| user("on"))).await.unwrap();
-    holder.append((20..25).map(set)).await.unwrap();
+    holder.add(first).await;
+    holder.add((0..4100).map(|_| user("on"))).await;
+    holder.add((20..25).map(set)).await;
     let rows = [1, 15, 16, 31, 39, 47, 2000, 4143, 4144, holder.head.0];
     let mut before = Vec::new();
     for row in rows {
@@ -328,14 +328,14 @@ pub(super) async fn watch_tells_of_commits(rig: &dyn Rig) {
 
     let mut watch = desk.store.watch().unwrap();
     for round in 1..=3 {
-        theirs.append([user("from the second")]).await.unwrap();
+        theirs.add([user("from the second")]).await;
         assert!(
             watch.changed().await,
             "a commit of another process is reported"
         );
         assert_eq!(desk.head(theirs.agent).await.seq, Seq(round));
 
-        ours.append([user("from the first")]).await.unwrap();
+        ours.add([user("from the first")]).await;
         assert!(watch.changed().await, "an own commit is reported");
         assert_eq!(desk.head(ours.agent).await.seq, Seq(round));
     }
@@ -453,7 +453,7 @@ pub(super) async fn the_pulse_beats_with_rows_and_mail_only(rig: &dyn Rig) {
         .await;
     assert_eq!(desk.store.pulse().await.unwrap(), still);
 
-    holder.append([user("a row")]).await.unwrap();
+    holder.add([user("a row")]).await;
     let grown = desk.store.pulse().await.unwrap();
     assert!(grown.rows > still.rows && grown.mail == still.mail);
     assert_eq!(second.pulse().await.unwrap(), grown);

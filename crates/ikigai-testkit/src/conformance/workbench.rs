@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use ikigai_core::{AgentId, Epoch, Event, NewRow, PageQuery, Row, RowRef, Seq, SessionId, Span};
+use ikigai_core::{
+    AgentId, ControlQuery, Epoch, Event, NewRow, PageQuery, Row, RowRef, Seq, SessionId, Span,
+};
 use ikigai_store::{
     AgentRecord, Batch, CommitError, Committed, DraftRecord, Effect, Head, HeadClaim, LeaseClaim,
     Log, MailRecord, NewAgent, SessionRecord,
@@ -142,6 +144,12 @@ impl Workbench {
             .expect("the agent is there")
     }
 
+    /// Returns control rows of a span.
+    pub(super) async fn control(&self, span: Span, limit: usize) -> Vec<Row> {
+        let query = ControlQuery { span, limit };
+        self.store.control(query).await.unwrap()
+    }
+
     /// Returns all rows of an agent, oldest first.
     pub(super) async fn rows(&self, agent: AgentId) -> Vec<Row> {
         all_rows(&*self.store, agent).await
@@ -196,6 +204,11 @@ impl Holder {
             self.head = last.seq;
         }
         Ok(done)
+    }
+
+    /// Appends events, which must succeed.
+    pub(super) async fn add(&mut self, events: impl IntoIterator<Item = Event>) {
+        self.append(events).await.unwrap();
     }
 
     /// Appends events.
