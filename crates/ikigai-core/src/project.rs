@@ -69,6 +69,28 @@ pub struct ToolFacts {
     pub preview: OutputPreview,
     /// Decision about its calls in `read` mode.
     pub in_read_mode: ReadMode,
+    /// Icon and group of its calls in front ends that have such.
+    pub action: ToolAction,
+}
+
+/// Action of a tool's calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ToolAction {
+    /// Reads a file.
+    Read,
+    /// Changes files.
+    Edit,
+    /// Searches files.
+    Search,
+    /// Runs a program.
+    Execute,
+    /// Uses the network.
+    Fetch,
+    /// Plans.
+    Think,
+    /// Any other action.
+    #[default]
+    Other,
 }
 
 /// Decision about the calls of a tool in `read` mode.
@@ -113,11 +135,13 @@ impl ToolFacts {
         changes: FileChanges::None,
         preview: OutputPreview::Line,
         in_read_mode: ReadMode::Runs,
+        action: ToolAction::Read,
     };
 
     /// Facts of a tool that changes no files, but acts on others: on the network or on agents.
     pub const ACTING: Self = Self {
         in_read_mode: ReadMode::Refused,
+        action: ToolAction::Other,
         ..Self::READING
     };
 
@@ -126,6 +150,7 @@ impl ToolFacts {
         changes: FileChanges::Listed,
         preview: OutputPreview::FewLines,
         in_read_mode: ReadMode::Refused,
+        action: ToolAction::Edit,
     };
 }
 

@@ -1,5 +1,6 @@
 //! Command line.
 
+mod acp;
 mod control;
 mod mcp;
 mod other_tools;
@@ -14,6 +15,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use ikigai_core::PersonName;
 use ikigai_core::settings::Approve;
 
+pub(crate) use self::acp::AcpOrder;
 pub(crate) use self::control::{CtlOrder, CtlVerb};
 pub(crate) use self::mcp::{McpAddOrder, McpListOrder, McpOrder, McpVerb};
 pub(crate) use self::project::{ToolsOrder, TrustOrder};
@@ -192,6 +194,8 @@ pub(crate) struct ScreenOrder {
 pub(crate) enum Verb {
     /// Send a message to an agent and print its answer
     Run(RunOrder),
+    /// Serve an editor on standard input and output, by the Agent Client Protocol (see docs/editors.md)
+    Acp(AcpOrder),
     /// Print the conversation of an agent
     Log(LogOrder),
     /// List the agents

@@ -1,5 +1,6 @@
 //! ikigai: a terminal coding agent that never loses history and can fork.
 
+mod acp;
 mod agents;
 mod allocator;
 mod arguments;
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
 fn carry_out(db: Option<String>, verb: Verb) -> Result<ExitCode> {
     match verb {
         Verb::Run(order) => run::run(db, &order),
+        Verb::Acp(order) => acp::acp(db, &order),
         Verb::Log(order) => log::log(db, &order),
         Verb::Agents(order) => agents::agents(db, &order),
         Verb::Workspace(order) => workspace::workspace(db, &order),

@@ -135,12 +135,17 @@ impl Here {
     pub(crate) fn find() -> Result<Self> {
         let workdir =
             env::current_dir().context("the working directory does not exist any more")?;
+        Self::of(&workdir)
+    }
+
+    /// Finds the session of a working directory.
+    pub(crate) fn of(workdir: &Path) -> Result<Self> {
         let root = workdir
             .ancestors()
             .find(|directory| directory.join(".git").exists());
-        let session = text(root.unwrap_or(&workdir))?;
+        let session = text(root.unwrap_or(workdir))?;
         Ok(Self {
-            workdir: text(&workdir)?,
+            workdir: text(workdir)?,
             session,
         })
     }

@@ -138,3 +138,31 @@ impl Family<'_> {
         }
     }
 }
+
+/// Hides this root and all agents below it. Their rows stay, and nothing continues them.
+pub(crate) async fn hide_root(family: Family<'_>) -> Result<(), EngineError> {
+    let own = family.ledger.agent.state.agent();
+    let tree = family.family_tree().await?;
+    let killed = tree.living_below(own);
+    let row = Event::AgentKilled(AgentKilledData {
+        target: Some(own),
+        killed: Some(killed.clone()),
+        by: Some(KilledBy::User),
+    });
+    let hide = |agent: AgentId| {
+        Effect::Agent(AgentEffect::SetStatus {
+            agent,
+            status: Status::Reaped,
+        })
+    };
+    let with: Vec<Effect> = tree.below(own).into_iter().map(hide).collect();
+    family
+        .ledger
+        .commit(CommitPlan::events(vec![row]).with(with))
+        .await?;
+    for agent in &killed {
+        family.ledger.engine.hub().kill(*agent);
+    }
+    family.ledger.engine.hub().bump();
+    family.ledger.engine.end_processes_of(&killed).await
+}

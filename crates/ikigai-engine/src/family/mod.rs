@@ -30,6 +30,7 @@ use crate::ledger::{CommitPlan, Ledger};
 pub(crate) use definition::{apply_definition, definition};
 pub(crate) use fork::fork_held_ledger;
 pub use fork::{ChildSeat, ForkRequest, Forked};
+pub(crate) use kill::hide_root;
 pub(crate) use mail::{ChildReport, check_mail, shown_mail};
 pub use merge::MergeOf;
 pub(crate) use merge::apply_changes;

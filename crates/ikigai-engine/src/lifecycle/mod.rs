@@ -17,7 +17,7 @@ use ikigai_store::{AgentRecord, CommitError};
 use tokio::sync::watch;
 
 use crate::commands::Dispatcher;
-use crate::family::{ChildSeat, ForkRequest};
+use crate::family::{ChildSeat, ForkRequest, hide_root};
 use crate::frontend::AgentJob;
 use crate::frontend::{Stop, UserRequest};
 use crate::hub::{Opening, UseObserver};
@@ -150,6 +150,18 @@ impl Engine {
         let gone = self.hub().let_go(agent);
         let _ = tokio::time::timeout(LAST_WORDS, gone).await;
         Some(worked)
+    }
+
+    /// Ends a root and all agents below it, and hides them. Their rows stay.
+    ///
+    /// Interrupts a turn that runs here. Fails if another process holds the root.
+    pub async fn hide_family(&self, root: &AgentRecord) -> Result<(), EngineError> {
+        self.release(root.id).await;
+        let mut worker = self.open(root).await?;
+        let hidden = hide_root(worker.family()).await;
+        // The lease ends with the process anyway.
+        let _ = worker.release().await;
+        hidden
     }
 
     /// Activates agents that another process handed over, and continues their stopped turns.

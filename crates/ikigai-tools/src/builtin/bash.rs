@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use ikigai_core::EffectClass;
 use ikigai_core::counts::counted;
-use ikigai_core::project::{FileChanges, OutputPreview, ReadMode, ToolFacts, ToolSpec};
+use ikigai_core::project::{FileChanges, OutputPreview, ReadMode, ToolAction, ToolFacts, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -37,6 +37,7 @@ pub(super) const FACTS: ToolFacts = ToolFacts {
     changes: FileChanges::Unknown,
     preview: OutputPreview::FewLines,
     in_read_mode: ReadMode::InSandbox,
+    action: ToolAction::Execute,
 };
 
 /// Default timeout of a command.

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use globset::{GlobBuilder, GlobMatcher};
 use ikigai_core::EffectClass;
 use ikigai_core::counts::counted;
-use ikigai_core::project::{ToolFacts, ToolSpec};
+use ikigai_core::project::{ToolAction, ToolFacts, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -24,7 +24,10 @@ use crate::{CallContext, Output, Place, Prepared, Run, Tool, Touches, paths};
 pub(super) const NAME: &str = "glob";
 
 /// Facts about its calls.
-pub(super) const FACTS: ToolFacts = ToolFacts::READING;
+pub(super) const FACTS: ToolFacts = ToolFacts {
+    action: ToolAction::Search,
+    ..ToolFacts::READING
+};
 
 /// Most paths shown.
 const MOST_SHOWN: usize = 200;

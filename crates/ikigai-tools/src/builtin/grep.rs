@@ -15,7 +15,7 @@ use grep_searcher::{
 use ignore::types::{Types, TypesBuilder};
 use ikigai_core::EffectClass;
 use ikigai_core::counts::counted;
-use ikigai_core::project::{ToolFacts, ToolSpec};
+use ikigai_core::project::{ToolAction, ToolFacts, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -35,7 +35,10 @@ use crate::{CallContext, Need, Output, Place, Prepared, Run, Tool, Touches, path
 pub(super) const NAME: &str = "grep";
 
 /// Facts about its calls.
-pub(super) const FACTS: ToolFacts = ToolFacts::READING;
+pub(super) const FACTS: ToolFacts = ToolFacts {
+    action: ToolAction::Search,
+    ..ToolFacts::READING
+};
 
 /// Memory limit of a compiled expression: `\w{1000}{1000}` would take all.
 const MOST_EXPRESSION_BYTES: usize = 4 * 1024 * 1024;

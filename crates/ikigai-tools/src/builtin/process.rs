@@ -8,7 +8,7 @@ use std::time::Duration;
 use grep_regex::RegexMatcher;
 use ikigai_core::EffectClass;
 use ikigai_core::counts::counted;
-use ikigai_core::project::{FileChanges, OutputPreview, ReadMode, ToolFacts, ToolSpec};
+use ikigai_core::project::{FileChanges, OutputPreview, ReadMode, ToolAction, ToolFacts, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -34,6 +34,7 @@ pub(super) const FACTS: ToolFacts = ToolFacts {
     changes: FileChanges::None,
     preview: OutputPreview::FewLines,
     in_read_mode: ReadMode::Runs,
+    action: ToolAction::Execute,
 };
 
 /// Default timeout of a wait.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ikigai_core::EffectClass;
-use ikigai_core::project::{FileChanges, OutputPreview, ReadMode, ToolFacts, ToolSpec};
+use ikigai_core::project::{FileChanges, OutputPreview, ReadMode, ToolAction, ToolFacts, ToolSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -25,6 +25,7 @@ pub(super) const FACTS: ToolFacts = ToolFacts {
     changes: FileChanges::None,
     preview: OutputPreview::Long,
     in_read_mode: ReadMode::Runs,
+    action: ToolAction::Think,
 };
 
 /// Most items of a list.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_core::EffectClass;
-use ikigai_core::project::{ToolFacts, ToolSpec};
+use ikigai_core::project::{ToolAction, ToolFacts, ToolSpec};
 use reqwest::Url;
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue,
@@ -25,7 +25,10 @@ use crate::{CallContext, Output, Place, Prepared, Run, Tool, Touches};
 pub(super) const NAME: &str = "web_fetch";
 
 /// Facts about its calls.
-pub(super) const FACTS: ToolFacts = ToolFacts::ACTING;
+pub(super) const FACTS: ToolFacts = ToolFacts {
+    action: ToolAction::Fetch,
+    ..ToolFacts::ACTING
+};
 
 /// Default number of characters, about the limit of a result.
 const DEFAULT_LIMIT: usize = 20_000;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ikigai_core::EffectClass;
 use ikigai_core::counts::counted;
-use ikigai_core::project::{ToolFacts, ToolSpec};
+use ikigai_core::project::{ToolAction, ToolFacts, ToolSpec};
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
 use reqwest::{StatusCode, Url};
 use schemars::JsonSchema;
@@ -23,7 +23,10 @@ use crate::{CallContext, Output, Place, Prepared, Run, Tool, Touches};
 pub(super) const NAME: &str = "web_search";
 
 /// Facts about its calls.
-pub(super) const FACTS: ToolFacts = ToolFacts::ACTING;
+pub(super) const FACTS: ToolFacts = ToolFacts {
+    action: ToolAction::Fetch,
+    ..ToolFacts::ACTING
+};
 
 /// Endpoint of the Brave Search API.
 pub const BRAVE_URL: &str = "https://api.search.brave.com/res/v1/web/search";

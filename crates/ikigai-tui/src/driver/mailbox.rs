@@ -106,6 +106,34 @@ impl Mailbox {
     }
 }
 
+/// Queue of engine events for a front end without a screen.
+#[derive(Clone, Default)]
+pub struct EventQueue {
+    mailbox: Arc<Mailbox>,
+}
+
+impl EventQueue {
+    /// Creates an observer that queues all events of the engine.
+    pub fn observer(&self) -> Observer {
+        self.mailbox.observer()
+    }
+
+    /// Waits for an event. Cancel safe.
+    pub async fn came(&self) {
+        self.mailbox.came().await;
+    }
+
+    /// Takes all events out, with their agents.
+    pub fn take(&self) -> Vec<(AgentId, UiEvent)> {
+        let items = self.mailbox.take().into_iter();
+        let events = items.filter_map(|item| match item {
+            MailboxItem::Event(agent, event) => Some((agent, event)),
+            MailboxItem::Found(_) => None,
+        });
+        events.collect()
+    }
+}
+
 /// Returns true if a user waits for the event. It ends a turn, or is the effect of a command.
 fn is_urgent(update: &UiEvent) -> bool {
     match update {

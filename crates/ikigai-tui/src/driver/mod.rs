@@ -25,6 +25,7 @@ use self::background::Loader;
 use self::follower::Follower;
 use self::foreign_agents::interrupt_elsewhere;
 pub use self::foreign_agents::{NeighbourAnswer, Neighbours};
+pub use self::mailbox::EventQueue;
 use self::mailbox::{Mailbox, MailboxItem};
 use self::read_timer::ReadTimer;
 use crate::app::{App, EngineRequest, LoadRequest, Pane, TerminalAction, UiEffect, UiOptions};

@@ -4,6 +4,7 @@
     reason = "helpers of tests fail the test at once when something is not as expected"
 )]
 
+mod acp;
 mod approval;
 mod background;
 mod background_processes;

@@ -1,0 +1,5 @@
+//! `ikigai acp`, as editors use it.
+
+mod client;
+mod sessions;
+mod turns;
