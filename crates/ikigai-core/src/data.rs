@@ -14,11 +14,13 @@ use crate::json::{data_type, words};
 use crate::settings::{Pin, Settings};
 use crate::words::Severity;
 
+mod file_changes;
 mod stored_image;
 mod tool_effects;
 
 pub use crate::json::read;
 pub(crate) use crate::json::{lenient, write};
+pub use file_changes::{FileChange, FileKind, FileVersion, FilesData, MissedChange};
 pub use stored_image::StoredImage;
 pub use tool_effects::{RefusalKind, SandboxRefusal, TouchedFile};
 
@@ -329,6 +331,8 @@ data_type! {
         via: Via,
         /// Files changed since and not restored.
         files: Vec<String>,
+        /// Files that the rewind restored.
+        restored: Vec<String>,
         /// Number of turns that the rewind abandoned.
         turns: u64,
     }

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use crate::data::{
-    AgentKilledData, AssistantData, Cause, CommandData, ErrorData, ForkData, ForkRole,
+    AgentKilledData, AssistantData, Cause, CommandData, ErrorData, FilesData, ForkData, ForkRole,
     InterruptedData, KilledBy, MarkData, ProcessData, RewindData, SummaryData, SystemData,
     SystemOrigin, ToolCallData, ToolResultData, UsageData, UserData, UserOrigin, write,
 };
@@ -58,6 +58,8 @@ pub enum Event {
     },
     /// A background process started or ended.
     Process { command: String, data: ProcessData },
+    /// Files that a call changed.
+    Files(FilesData),
 }
 
 /// Commands that a person gives by starting the program, so that their rows show no typed line.
@@ -83,6 +85,7 @@ impl Event {
             Self::Error { .. } => Kind::Error,
             Self::Summary { .. } => Kind::Summary,
             Self::Process { .. } => Kind::Process,
+            Self::Files(_) => Kind::Files,
         }
     }
 
@@ -104,7 +107,8 @@ impl Event {
             | Self::AgentKilled(_)
             | Self::Usage(_)
             | Self::Interrupted(_)
-            | Self::Process { .. } => false,
+            | Self::Process { .. }
+            | Self::Files(_) => false,
         }
     }
 
@@ -130,7 +134,8 @@ impl Event {
             | Self::Usage(_)
             | Self::Error { .. }
             | Self::Summary { .. }
-            | Self::Process { .. } => false,
+            | Self::Process { .. }
+            | Self::Files(_) => false,
         }
     }
 
@@ -170,6 +175,7 @@ impl Event {
             Self::Error { text, data } => (Some(text), Some(write(&data))),
             Self::Summary { text, data } => (text, Some(write(&data))),
             Self::Process { command, data } => (Some(command), Some(write(&data))),
+            Self::Files(data) => (None, Some(write(&data))),
         }
     }
 }

@@ -95,7 +95,8 @@ pub fn searchable_text(row: &Row) -> Searched {
             | Kind::Interrupted
             | Kind::Error
             | Kind::Summary
-            | Kind::Process,
+            | Kind::Process
+            | Kind::Files,
         )
         | None => found.text = join_parts(&[content]),
     }

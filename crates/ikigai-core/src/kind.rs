@@ -57,6 +57,8 @@ kinds! {
     Summary = "summary",
     /// A background process started or ended.
     Process = "process",
+    /// Files that a call changed.
+    Files = "files",
 }
 
 /// The kind name that older stores used for tool results.
@@ -82,7 +84,8 @@ impl Kind {
             | Self::Interrupted
             | Self::Error
             | Self::Summary
-            | Self::Process => false,
+            | Self::Process
+            | Self::Files => false,
         }
     }
 
@@ -97,7 +100,7 @@ impl Kind {
             }
             Self::Clear => (Absent, Absent),
             Self::Mark => (Absent, Optional),
-            Self::Rewind | Self::AgentKilled | Self::Usage | Self::Interrupted => {
+            Self::Rewind | Self::AgentKilled | Self::Usage | Self::Interrupted | Self::Files => {
                 (Absent, Required)
             }
         };

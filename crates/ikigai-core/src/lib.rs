@@ -10,6 +10,7 @@ mod cut;
 pub mod data;
 pub mod environment_block;
 pub mod event;
+pub mod file_plan;
 pub mod find;
 pub mod fork;
 mod future;

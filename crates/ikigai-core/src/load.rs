@@ -81,7 +81,8 @@ pub fn load(row: &Row) -> Result<Loaded, LoadError> {
         | Kind::Interrupted
         | Kind::Error
         | Kind::Summary
-        | Kind::Process => Ok(Loaded::Nothing),
+        | Kind::Process
+        | Kind::Files => Ok(Loaded::Nothing),
     }
 }
 

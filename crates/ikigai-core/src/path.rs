@@ -67,7 +67,8 @@ pub(crate) fn bend_of(row: &Row) -> Option<Bend> {
         | Kind::Interrupted
         | Kind::Error
         | Kind::Summary
-        | Kind::Process => None,
+        | Kind::Process
+        | Kind::Files => None,
     }
 }
 
@@ -136,7 +137,8 @@ pub(crate) fn note_of(row: &Row) -> Option<Note> {
         | Kind::AgentKilled
         | Kind::Usage
         | Kind::Interrupted
-        | Kind::Process => None,
+        | Kind::Process
+        | Kind::Files => None,
     }
 }
 

@@ -225,6 +225,8 @@ pub(crate) fn render_loaded(row: &Row, loaded: &Result<Loaded, LoadError>) -> Sh
                 undo: summary.undo,
             }
         }
+        // The call, or the command that restored them, is drawn.
+        Kind::Files => Shown::Nothing,
         Kind::Process => {
             let data: ProcessData = data::read(data);
             if data.state == Some(ProcessState::Ended) {

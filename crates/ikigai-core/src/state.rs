@@ -276,7 +276,8 @@ impl AgentState {
                 | Kind::Usage
                 | Kind::Interrupted
                 | Kind::Error
-                | Kind::Process,
+                | Kind::Process
+                | Kind::Files,
             )
             | None => false,
         }

@@ -419,7 +419,8 @@ fn verdict(row: &Row) -> RowVerdict {
         | Kind::AgentKilled
         | Kind::Usage
         | Kind::Summary
-        | Kind::Process => RowVerdict::Neutral,
+        | Kind::Process
+        | Kind::Files => RowVerdict::Neutral,
     }
 }
 

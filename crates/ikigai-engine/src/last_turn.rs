@@ -104,7 +104,8 @@ impl TurnState {
             | Kind::AgentKilled
             | Kind::Usage
             | Kind::Summary
-            | Kind::Process => None,
+            | Kind::Process
+            | Kind::Files => None,
         }
     }
 }
@@ -178,7 +179,8 @@ fn last_turn_of(agent: &Agent, enough: bool) -> LastTurn {
                 | Kind::AgentKilled
                 | Kind::Usage
                 | Kind::Summary
-                | Kind::Process,
+                | Kind::Process
+                | Kind::Files,
             )
             | None => false,
         };

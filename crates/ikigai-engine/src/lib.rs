@@ -4,9 +4,11 @@
 
 mod agent_names;
 mod agent_tools;
+mod blame;
 mod blobs;
 mod budget;
 mod calls;
+mod changed_files;
 pub mod commands;
 mod context;
 mod cost;
@@ -18,6 +20,8 @@ pub mod export;
 mod family;
 mod family_tree;
 pub mod figures;
+mod file_diff;
+mod file_history;
 mod file_system;
 mod follow;
 mod frontend;
@@ -52,6 +56,7 @@ mod window;
 mod worktrees;
 
 pub use agent_names::NameCache;
+pub use blame::{BlameReader, BlamedLine, LineSource};
 pub use budget::{Cap, UsedCap};
 pub use context::{Context, ContextEstimate, ContextTurn};
 pub use cost::{Cost, CostBy, Share};
@@ -60,6 +65,7 @@ pub use environment::{CrashPoint, Environment, Platform, System};
 pub use error::EngineError;
 pub use family::{Branch, ChildSeat, ForkRequest, Forked, MergeOf};
 pub use figures::since;
+pub use file_diff::{DiffRange, DiffReader, FileDiff};
 pub use follow::{Follow, Followed};
 pub use frontend::{
     AgentJob, AgentSummary, Answer, FrontEnd, LineChange, Listing, ListingView, Live, LiveChange,
@@ -74,7 +80,7 @@ pub use inbox_entry::{InboxEntry, InboxKind};
 pub use input::{CommandLine, ShellLine, UnknownCommand, UserInput};
 pub use ledger::{HolderRequests, adopt_session};
 pub use lifecycle::{HeldFork, Stopped};
-pub use limits::{AgentLimits, Limits, Resume};
+pub use limits::{AgentLimits, FileChoice, Limits, Resume};
 pub use past_request::PastRequest;
 pub use process_watch::{Keepers, ListedProcess};
 pub use sessions::SessionEntry;

@@ -59,3 +59,17 @@ pub enum Resume {
     /// Wait for `/resume` without a report.
     Never,
 }
+
+/// Choice of what a rewind takes back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FileChoice {
+    /// Show the files first, if there are any.
+    #[default]
+    Ask,
+    /// The conversation only.
+    Conversation,
+    /// Conversation and files.
+    Files,
+    /// Conversation and files, also those that others changed since.
+    Overwrite,
+}

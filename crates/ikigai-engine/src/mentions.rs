@@ -33,6 +33,9 @@ const FILE_ENDINGS: &[&str] = &[
 /// Entries of a directory that are listed; a larger directory is cut.
 const MOST_ENTRIES: usize = 500;
 
+/// Most restored files that the model is given by name.
+const MOST_RESTORED: usize = 50;
+
 /// File mentioned in a message.
 struct Mention {
     typed: String,
@@ -104,21 +107,48 @@ async fn files_in(ledger: &Ledger, text: &str) -> Result<Vec<Attached>, String> 
 async fn taken_back_since(ledger: &mut Ledger) -> Result<Option<String>, EngineError> {
     let rewinds = rewinds_since_message(ledger).await?;
     let mut changed = Vec::new();
+    let mut restored = Vec::new();
     for rewind in rewinds {
-        if let (Some(from), Some(target)) = (rewind.from, rewind.target) {
+        if rewind.restored.is_some() {
+            restored.extend(rewind.restored.into_iter().flatten());
+            changed.extend(rewind.files.map(|files| files.join(", ")));
+        } else if let (Some(from), Some(target)) = (rewind.from, rewind.target) {
             let departure =
                 Departure::between(ledger.engine.reader(), &ledger.agent, from, target).await?;
             changed.extend(departure.changed(ledger.settings().workdir.as_deref()));
         }
     }
     changed.dedup();
-    Ok((!changed.is_empty()).then(|| {
-        format!(
-            "[The user went back to an earlier point of this conversation. Files that were \
-             changed since then and are NOT restored: {}.]",
+    let mut facts = Vec::new();
+    if !restored.is_empty() {
+        facts.push(format!(
+            "Files restored to that point: {}.",
+            named(&restored)
+        ));
+    }
+    if !changed.is_empty() {
+        facts.push(format!(
+            "Files that were changed since then and are NOT restored: {}.",
             changed.join(", ")
+        ));
+    }
+    Ok((!facts.is_empty()).then(|| {
+        format!(
+            "[The user went back to an earlier point of this conversation. {}]",
+            facts.join(" ")
         )
     }))
+}
+
+/// Names the first restored files, and counts the rest.
+fn named(paths: &[String]) -> String {
+    let first = paths.iter().take(MOST_RESTORED).map(String::as_str);
+    let mut named: Vec<_> = first.collect();
+    let more = format!("{} more", paths.len().saturating_sub(MOST_RESTORED));
+    if paths.len() > MOST_RESTORED {
+        named.push(&more);
+    }
+    named.join(", ")
 }
 
 /// Returns the facts about its surroundings that the agent's model knows; none after a cut.

@@ -131,7 +131,8 @@ fn ends_the_wait(row: &Row) -> bool {
             | Kind::AgentKilled
             | Kind::Usage
             | Kind::Summary
-            | Kind::Process,
+            | Kind::Process
+            | Kind::Files,
         )
         | None => false,
     }

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use ikigai_core::counts::counted;
-use ikigai_core::data::{self, RewindData, ToolResultData, Verdict, Via};
+use ikigai_core::data::{
+    self, FileKind, FileVersion, FilesData, RewindData, ToolResultData, Verdict, Via,
+};
 use ikigai_core::project::FileChanges;
 use ikigai_core::view::Entry;
 use ikigai_core::{Kind, RowRef};
@@ -41,6 +43,9 @@ struct Side {
     turns: usize,
     files: BTreeMap<String, Option<(u64, u64)>>,
     tools: BTreeSet<String>,
+    /// Calls whose changes were recorded, and the files that they changed.
+    recorded_calls: BTreeSet<RowRef>,
+    recorded_files: BTreeSet<String>,
 }
 
 impl Departure {
@@ -194,6 +199,9 @@ impl Side {
             side.turns += usize::from(starts.contains(&entry.at()));
             side.add(entry);
         }
+        for path in std::mem::take(&mut side.recorded_files) {
+            side.files.entry(path).or_insert(None);
+        }
         Ok(side)
     }
 
@@ -201,6 +209,7 @@ impl Side {
         let data = entry.row.data.as_deref();
         match entry.kind() {
             Some(Kind::ToolResult) => self.add_result(data::read(data)),
+            Some(Kind::Files) => self.add_files(data::read(data)),
             // Files that this rewind left changed are still changed.
             Some(Kind::Rewind) => {
                 let files = data::read::<RewindData>(data).files.unwrap_or_default();
@@ -228,9 +237,27 @@ impl Side {
         }
     }
 
+    /// Adds recorded changes; their row is newer than that of the result.
+    fn add_files(&mut self, changes: FilesData) {
+        let is_whole = changes.missed.is_none() && changes.blob.is_none();
+        self.recorded_calls
+            .extend(changes.call.filter(|_| is_whole));
+        for entry in changes.entries.unwrap_or_default() {
+            let kind = |version: &Option<FileVersion>| version.as_ref().and_then(FileVersion::kind);
+            let directory = Some(FileKind::Directory);
+            if kind(&entry.before) != directory && kind(&entry.after) != directory {
+                self.recorded_files.extend(entry.path);
+            }
+        }
+    }
+
     fn add_result(&mut self, result: ToolResultData) {
         let name = result.name.unwrap_or_default();
+        let is_recorded = result
+            .call
+            .is_some_and(|call| self.recorded_calls.contains(&call));
         if result.verdict != Some(Verdict::Refused)
+            && !is_recorded
             && tool_facts(&name).changes == FileChanges::Unknown
         {
             self.tools.insert(name);
@@ -267,6 +294,7 @@ pub(crate) async fn leave_for(
         from: Some(from),
         via: Some(via),
         files: departure.files(),
+        restored: None,
         turns: u64::try_from(departure.folded).ok(),
     };
     Ok((data, departure))

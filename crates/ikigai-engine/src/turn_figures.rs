@@ -74,7 +74,8 @@ impl TurnFigures {
                 | Kind::Interrupted
                 | Kind::Error
                 | Kind::Summary
-                | Kind::Process,
+                | Kind::Process
+                | Kind::Files,
             )
             | None => return true,
         };
@@ -132,7 +133,8 @@ impl TurnFigures {
             | Kind::Fork
             | Kind::AgentKilled
             | Kind::Summary
-            | Kind::Process => return,
+            | Kind::Process
+            | Kind::Files => return,
         }
         self.ended = row.created_at;
     }

@@ -17,6 +17,9 @@ pub(crate) const END_PARTS: usize = SEARCHED_BYTES / 2 / PART_BYTES;
 /// Parts per commit; between two commits other batches get their turn.
 const PARTS_PER_COMMIT: usize = 4;
 
+/// Small contents per commit.
+const MOST_BLOBS_PER_COMMIT: usize = 500;
+
 /// Returns the hash under which the bytes are stored.
 pub fn hash_of(bytes: &[u8]) -> BlobHash {
     BlobHash(Sha256::digest(bytes).into())
@@ -51,12 +54,41 @@ pub async fn put_blob(store: &dyn Log, bytes: &[u8]) -> Result<BlobHash, CommitE
         if with.is_empty() {
             return Ok(hash);
         }
-        let batch = Batch {
-            with,
-            ..Batch::default()
-        };
-        store.commit(batch).await?;
+        commit_parts(store, with).await?;
     }
+}
+
+/// Stores several contents, as many parts in one commit as fit.
+///
+/// Call it before you commit the row that names them.
+pub async fn put_blobs(store: &dyn Log, contents: &[Vec<u8>]) -> Result<(), CommitError> {
+    let mut with = Vec::new();
+    let mut bytes = 0;
+    for content in contents {
+        for part in parts(hash_of(content), content) {
+            bytes += match &part {
+                Effect::PutBlobPart { bytes, .. } => bytes.len(),
+                _ => 0,
+            };
+            with.push(part);
+            if bytes >= PARTS_PER_COMMIT * PART_BYTES || with.len() >= MOST_BLOBS_PER_COMMIT {
+                bytes = 0;
+                commit_parts(store, std::mem::take(&mut with)).await?;
+            }
+        }
+    }
+    commit_parts(store, with).await
+}
+
+async fn commit_parts(store: &dyn Log, with: Vec<Effect>) -> Result<(), CommitError> {
+    if with.is_empty() {
+        return Ok(());
+    }
+    let batch = Batch {
+        with,
+        ..Batch::default()
+    };
+    store.commit(batch).await.map(drop)
 }
 
 /// Joins the parts of a blob, given in order; `None` unless they are complete.

@@ -302,6 +302,9 @@ pub trait ReadLog: Send + Sync {
     /// Returns a request to the holder of an agent.
     fn request(&self, request: RequestId) -> ReadFuture<'_, Option<RequestRecord>>;
 
+    /// Returns the newest `limit` `files` rows of a span, newest first.
+    fn files_rows(&self, span: Span, limit: usize) -> ReadFuture<'_, Vec<Row>>;
+
     /// Returns the marks of a person on running agents, and those of everyone, in order of creation.
     ///
     /// An agent without a mark is missing: nothing of it was read.

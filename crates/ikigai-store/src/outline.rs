@@ -88,7 +88,8 @@ impl TurnRow {
                 | Kind::AgentKilled
                 | Kind::Usage
                 | Kind::Summary
-                | Kind::Process => (false, false),
+                | Kind::Process
+                | Kind::Files => (false, false),
             };
             let data = row.data.clone().filter(|_| has_data);
             let mut before = rows.iter().skip(place + 1).take(2);

@@ -16,7 +16,7 @@ use crate::records::BlobHash;
 
 /// Key of the first line, and the version of the format.
 pub const HEADER_NAME: &str = "ikigai-log";
-pub const VERSION: u64 = 8;
+pub const VERSION: u64 = 9;
 
 /// Oldest readable version: its rows have no grants.
 const OLDEST_VERSION: u64 = 1;

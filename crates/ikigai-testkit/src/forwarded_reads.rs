@@ -15,6 +15,7 @@ macro_rules! forward_reads {
                 control(query: ikigai_core::ControlQuery) -> Vec<ikigai_core::Row>;
                 page(query: ikigai_core::PageQuery) -> Vec<ikigai_core::Row>;
                 usage(span: ikigai_core::Span, limit: usize) -> Vec<ikigai_core::Row>;
+                files_rows(span: ikigai_core::Span, limit: usize) -> Vec<ikigai_core::Row>;
                 process_rows(span: ikigai_core::Span, limit: usize) -> Vec<ikigai_core::Row>;
                 merge_rows(parents: Vec<(ikigai_core::AgentId, ikigai_core::Micros)>) -> Vec<ikigai_core::Row>;
                 newest_usage(agents: Vec<ikigai_core::AgentId>) -> Vec<ikigai_core::Row>;

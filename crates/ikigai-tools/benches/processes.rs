@@ -135,6 +135,7 @@ fn ours(runtime: &Runtime, workdir: &Path, confinement: Confinement) -> Duration
         deadline: Duration::from_mins(1),
         cookie: "bench".to_owned(),
         confinement,
+        recording: None,
     };
     let stop = CancellationToken::new();
     let ended = runtime.block_on(run(job, &stop, Arc::new(|_: &str| {})));

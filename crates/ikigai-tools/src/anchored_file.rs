@@ -11,7 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD, Dir, Mode, OFlags};
 use rustix::io::Errno;
@@ -79,6 +79,28 @@ impl AnchoredFile {
     pub(crate) fn metadata(&self) -> io::Result<Metadata> {
         let looked = rustix::fs::openat(&self.directory, &self.name, LOOK, Mode::empty())?;
         File::from(looked).metadata()
+    }
+
+    /// Reads the target of a link.
+    pub(crate) fn read_link(&self) -> io::Result<OsString> {
+        use std::os::unix::ffi::OsStringExt;
+
+        let target = rustix::fs::readlinkat(&self.directory, &self.name, Vec::new())?;
+        Ok(OsString::from_vec(target.into_bytes()))
+    }
+
+    /// Returns a path of the file for calls that take no directory.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn path_by_descriptor(&self) -> PathBuf {
+        use std::os::fd::AsRawFd;
+
+        let directory = self.directory.as_raw_fd();
+        Path::new(&format!("/proc/self/fd/{directory}")).join(&self.name)
+    }
+
+    /// Returns the open directory.
+    pub(crate) fn directory(&self) -> &OwnedFd {
+        &self.directory
     }
 
     /// Opens the file without blocking. A link in its place is an error.

@@ -15,6 +15,9 @@ const MOST_LINES: usize = 200;
 /// Row of a diff below a last line that has no newline.
 const NO_NEWLINE: &str = "\\ no newline at end of file";
 
+/// Unchanged lines around a hunk.
+const CONTEXT_LINES: usize = 3;
+
 /// Most ranges of changed lines that are named.
 const MOST_RANGES: usize = 10;
 
@@ -65,6 +68,99 @@ pub fn whole(old: &[u8], new: &[u8]) -> String {
         }
     }
     text
+}
+
+/// Returns the hunks of a patch exactly, with the numbers of added and removed lines.
+pub(crate) fn hunks(old: &str, new: &str) -> (String, usize, usize) {
+    let (old, new) = (lines(old), lines(new));
+    let (same_head, went, came) = count_changes(&old, &new);
+    let mut text = String::new();
+    let mut add = |sign: char, line: &str| {
+        text.push(sign);
+        text.push_str(line);
+        if !line.ends_with('\n') {
+            text.push_str("\n\\ No newline at end of file\n");
+        }
+    };
+    if went + came > MOST_COMPARED {
+        let head = same_head.min(CONTEXT_LINES);
+        let tail = (old.len() - same_head - went).min(CONTEXT_LINES);
+        let first = same_head - head;
+        let range = |count: usize| match count {
+            0 => format!("{first},0"),
+            count => format!("{},{count}", first + 1),
+        };
+        let (before, after) = (head + went + tail, head + came + tail);
+        let header = format!("@@ -{} +{} @@\n", range(before), range(after));
+        old.iter()
+            .skip(first)
+            .take(head)
+            .for_each(|line| add(' ', line));
+        old.iter()
+            .skip(same_head)
+            .take(went)
+            .for_each(|line| add('-', line));
+        new.iter()
+            .skip(same_head)
+            .take(came)
+            .for_each(|line| add('+', line));
+        let end = old.iter().skip(same_head + went).take(tail);
+        end.for_each(|line| add(' ', line));
+        return (header + &text, came, went);
+    }
+    let diff = TextDiff::from_slices(&old, &new);
+    let (mut added, mut removed) = (0, 0);
+    let mut all = String::new();
+    for hunk in diff
+        .unified_diff()
+        .context_radius(CONTEXT_LINES)
+        .iter_hunks()
+    {
+        let mut text = format!("{}\n", hunk.header());
+        for change in hunk.iter_changes() {
+            let sign = match change.tag() {
+                similar::ChangeTag::Equal => ' ',
+                similar::ChangeTag::Delete => {
+                    removed += 1;
+                    '-'
+                }
+                similar::ChangeTag::Insert => {
+                    added += 1;
+                    '+'
+                }
+            };
+            text.push(sign);
+            text.push_str(change.value());
+            if !change.value().ends_with('\n') {
+                text.push_str("\n\\ No newline at end of file\n");
+            }
+        }
+        all.push_str(&text);
+    }
+    (all, added, removed)
+}
+
+/// Returns the old line from which each new line comes; none for new lines.
+pub fn line_sources(old: &[u8], new: &[u8]) -> Vec<Option<usize>> {
+    let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
+    let (old, new) = (lines(&old), lines(&new));
+    let (same_head, went, came) = count_changes(&old, &new);
+    if went + came > MOST_COMPARED {
+        let tail = old.len() - same_head - went;
+        let head = (0..same_head).map(Some);
+        let middle = std::iter::repeat_n(None, came);
+        let end = (old.len() - tail..old.len()).map(Some);
+        return head.chain(middle).chain(end).collect();
+    }
+    let mut sources = vec![None; new.len()];
+    for change in TextDiff::from_slices(&old, &new).iter_all_changes() {
+        if let (Some(from), Some(to)) = (change.old_index(), change.new_index())
+            && let Some(source) = sources.get_mut(to)
+        {
+            *source = Some(from);
+        }
+    }
+    sources
 }
 
 /// Counts equal lines at the start, then removed and added ones.

@@ -13,6 +13,7 @@ mod diff;
 mod directory_stamp;
 pub mod extensions;
 mod external;
+pub mod file_history;
 mod files;
 pub mod front_matter;
 mod host_proxy;
@@ -48,7 +49,7 @@ use tokio_util::sync::CancellationToken;
 use crate::background::{BackgroundOrder, BackgroundPlace, ForegroundKeeper, KnownProcess};
 
 pub use arguments::BadArguments;
-pub use diff::whole as line_changes;
+pub use diff::{line_sources, whole as line_changes};
 pub use external::Broken;
 pub use host_proxy::AllowedHost;
 pub use output::{CallEnding, Output, Stale};
@@ -175,6 +176,8 @@ pub struct CallInputs {
     pub processes: Vec<KnownProcess>,
     /// Cookies of the agent's background processes, to whose servers the call may connect.
     pub own_runs: Vec<String>,
+    /// Directory for the recording of changed files, if there is one.
+    pub recording: Option<PathBuf>,
 }
 
 /// Way of running a call.

@@ -9,6 +9,7 @@ mod tests;
 use ikigai_core::data::{SandboxRefusal, TouchedFile};
 
 use crate::background::ProcessReport;
+use crate::file_history::RecordedChanges;
 use crate::images::SentImage;
 
 pub use clean::{clean, visible};
@@ -42,6 +43,8 @@ pub struct Output {
     pub process: Option<ProcessReport>,
     /// Images for the model.
     pub images: Vec<SentImage>,
+    /// Changes of files that it made.
+    pub changes: RecordedChanges,
 }
 
 /// End of a call.
@@ -75,6 +78,7 @@ impl Output {
             stale: None,
             process: None,
             images: Vec::new(),
+            changes: RecordedChanges::default(),
         }
     }
 

@@ -377,6 +377,7 @@ impl Git {
             deadline: DEADLINE,
             cookie: own_cookie("git"),
             confinement: self.confinement(write),
+            recording: None,
         };
         let stop = CancellationToken::new();
         let ended = run(job, &stop, Arc::new(|_: &str| {})).await;

@@ -2,6 +2,7 @@
 
 mod acp;
 mod control;
+mod files;
 mod mcp;
 mod other_tools;
 mod project;
@@ -17,6 +18,7 @@ use ikigai_core::settings::Approve;
 
 pub(crate) use self::acp::AcpOrder;
 pub(crate) use self::control::{CtlOrder, CtlVerb};
+pub(crate) use self::files::{BlameOrder, DiffOrder};
 pub(crate) use self::mcp::{McpAddOrder, McpListOrder, McpOrder, McpVerb};
 pub(crate) use self::project::{ToolsOrder, TrustOrder};
 pub(crate) use self::workspace::{WorkspaceOrder, WorkspaceVerb};
@@ -198,6 +200,10 @@ pub(crate) enum Verb {
     Acp(AcpOrder),
     /// Print the conversation of an agent
     Log(LogOrder),
+    /// Print what an agent changed in files, as a patch that `git apply` takes
+    Diff(DiffOrder),
+    /// Print which call of which agent wrote each line of a file
+    Blame(BlameOrder),
     /// List the agents
     Agents(AgentsOrder),
     /// List workspaces (a directory of a machine), or adopt one

@@ -143,6 +143,7 @@ impl ProgramContext {
             .with_directory(&Here::find()?.session)
             .with_explore_model(config.work().agents.explore_model.clone())
             .with_keepers(keepers(&config.work()))
+            .with_file_choice(config.file_choice())
             .with_resume(config.resume());
         Ok(Self {
             runtime: Some(runtime()?),

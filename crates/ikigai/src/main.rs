@@ -5,6 +5,7 @@ mod agents;
 mod allocator;
 mod arguments;
 mod background;
+mod blame;
 mod completions;
 mod config;
 mod config_list;
@@ -15,6 +16,7 @@ mod cost;
 mod ctl;
 mod descriptors;
 mod diagnostics;
+mod diff;
 mod doctor;
 mod export;
 mod headless;
@@ -70,6 +72,8 @@ fn carry_out(db: Option<String>, verb: Verb) -> Result<ExitCode> {
         Verb::Run(order) => run::run(db, &order),
         Verb::Acp(order) => acp::acp(db, &order),
         Verb::Log(order) => log::log(db, &order),
+        Verb::Diff(order) => diff::diff(db, &order),
+        Verb::Blame(order) => blame::blame(db, &order),
         Verb::Agents(order) => agents::agents(db, &order),
         Verb::Workspace(order) => workspace::workspace(db, &order),
         Verb::Inbox(order) => inbox::inbox(db, &order),

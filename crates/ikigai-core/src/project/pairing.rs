@@ -200,7 +200,8 @@ impl<'a> Pairing<'a> {
                 | Kind::Usage
                 | Kind::Error
                 | Kind::Summary
-                | Kind::Process,
+                | Kind::Process
+                | Kind::Files,
             )
             | None => {}
         }

@@ -122,7 +122,8 @@ pub fn expected_tokens(view: &View) -> Option<u64> {
                 | Kind::AgentKilled
                 | Kind::Interrupted
                 | Kind::Error
-                | Kind::Process,
+                | Kind::Process
+                | Kind::Files,
             )
             | None => continue,
         }
@@ -273,7 +274,8 @@ fn changes_what_is_sent(entry: &Entry) -> bool {
             | Kind::AgentKilled
             | Kind::Usage
             | Kind::Interrupted
-            | Kind::Process,
+            | Kind::Process
+            | Kind::Files,
         )
         | None => false,
     }

@@ -112,7 +112,8 @@ impl Activity {
                 | Kind::AgentKilled
                 | Kind::Usage
                 | Kind::Summary
-                | Kind::Process,
+                | Kind::Process
+                | Kind::Files,
             )
             | None => {}
         }

@@ -1,9 +1,9 @@
 //! Rendering of rows, and handling of bad rows.
 
 use ikigai_core::data::{
-    AgentKilledData, Amounts, Category, Cause, CommandData, ErrorData, ForkData, InterruptedData,
-    KilledBy, MarkData, ProcessData, ProcessState, RewindData, SummaryData, SystemOrigin,
-    UsageData, Via,
+    AgentKilledData, Amounts, Category, Cause, CommandData, ErrorData, FilesData, ForkData,
+    InterruptedData, KilledBy, MarkData, ProcessData, ProcessState, RewindData, SummaryData,
+    SystemOrigin, UsageData, Via,
 };
 use ikigai_core::load::{LoadError, load};
 use ikigai_core::render::{Said, Shown, render};
@@ -169,6 +169,13 @@ fn process_data(state: ProcessState) -> ProcessData {
     }
 }
 
+fn files(agent: AgentId) -> Event {
+    Event::Files(FilesData {
+        call: Some(RowRef::new(agent, Seq(2))),
+        ..FilesData::default()
+    })
+}
+
 fn process(state: ProcessState) -> Event {
     Event::Process {
         command: word("make"),
@@ -263,6 +270,7 @@ fn one_of_each(agent: AgentId) -> Vec<(Event, Shown)> {
             }),
         ),
         (process(ProcessState::Started), Shown::Nothing),
+        (files(agent), Shown::Nothing),
         (
             process(ProcessState::Ended),
             Shown::ProcessEnded {

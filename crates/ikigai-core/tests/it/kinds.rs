@@ -9,7 +9,7 @@ use ikigai_testkit::{IdSource, TestLog, target};
 use crate::source;
 
 /// The names as the requirements list them.
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 17] = [
     "system",
     "user",
     "assistant",
@@ -26,6 +26,7 @@ const NAMES: [&str; 16] = [
     "error",
     "summary",
     "process",
+    "files",
 ];
 
 fn row(kind: &str, content: Option<&str>, data: Option<&str>) -> Row {
@@ -175,7 +176,7 @@ fn conversation_kinds_are_true() {
 #[test]
 fn metadata_kinds_are_false() {
     let metadata = &NAMES[5..];
-    assert_eq!(metadata.len(), 11);
+    assert_eq!(metadata.len(), 12);
     for name in metadata {
         assert!(!is_conversation_kind(Some(name)), "{name}");
     }

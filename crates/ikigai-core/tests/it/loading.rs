@@ -196,7 +196,7 @@ fn metadata_rows_without_content_are_fine() {
         for shown in agent.view.scrollback() {
             assert!(!matches!(shown, Shown::Warning(_)), "{shown}");
         }
-        assert_eq!(agent.view.entries().len(), 11);
+        assert_eq!(agent.view.entries().len(), 12);
     }
     for row in log.rows(agent) {
         assert!(!matches!(render(&row), Shown::Warning(_)), "{row:?}");

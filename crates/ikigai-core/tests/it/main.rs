@@ -6,6 +6,7 @@
 )]
 
 mod failures;
+mod files_shapes;
 mod forks;
 mod fuzz;
 mod images;

@@ -100,7 +100,8 @@ fn control_rows_are_those_that_bend_or_set_something() {
             | Kind::AgentKilled
             | Kind::Usage
             | Kind::Interrupted
-            | Kind::Process => false,
+            | Kind::Process
+            | Kind::Files => false,
         }
     };
 

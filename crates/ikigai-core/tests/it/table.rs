@@ -12,7 +12,7 @@ use ikigai_core::words::Severity;
 use ikigai_core::{AgentId, Event, RowRef, Seq, Settings};
 use serde_json::{Value, json};
 
-use crate::process_shapes;
+use crate::{files_shapes, process_shapes};
 
 /// An agent.
 pub(crate) const A: &str = "bniJxm7uT7exMXKgaMgsNA";
@@ -321,6 +321,7 @@ fn places() -> Vec<Shape> {
         from: Some(at(A, 3)),
         via: Some(Via::Undo),
         files: Some(vec!["f".to_owned()]),
+        restored: Some(vec!["g".to_owned()]),
         turns: Some(2),
     };
     let (one, two) = (json!({"agent": A, "seq": 1}), json!({"agent": A, "seq": 2}));
@@ -342,6 +343,7 @@ fn places() -> Vec<Shape> {
             None,
             Some(json!({
                 "target": one, "from": {"agent": A, "seq": 3}, "via": "undo", "files": ["f"],
+                "restored": ["g"],
                 "turns": 2
             })),
         ),
@@ -609,6 +611,7 @@ pub(crate) fn all() -> Vec<Shape> {
         forks(),
         commands_and_ends(),
         process_shapes::all(),
+        files_shapes::all(),
         words(),
     ]
     .concat()

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use ikigai_core::data::{CommandData, KilledBy, SummaryData};
+use ikigai_core::data::{CommandData, KilledBy, RewindData, SummaryData};
 use ikigai_core::project::estimate_tokens;
 use ikigai_core::settings::WorktreeSetting;
 use ikigai_core::words::Severity;
@@ -17,10 +17,11 @@ use super::reply::Then;
 use super::{Reply, Trouble};
 use crate::family::{ForkRequest, Wait, apply_changes};
 use crate::figures::{tokens, with_descendants};
+use crate::file_history::FileRestore;
 use crate::frontend::{FrontEnd, MergePreview, Next, UiEvent};
 use crate::inbox::read_mark;
 use crate::ledger::CommitPlan;
-use crate::turn::{Written, check_resumable, resume_other, wake_other};
+use crate::turn::{FileRestorer, Written, check_resumable, resume_other, wake_other};
 use crate::{AgentJob, EngineError, Worker, worktrees};
 
 /// Action of a command on agents or summaries.
@@ -31,6 +32,8 @@ pub(crate) enum CommandAction {
     Kill(AgentRecord),
     /// Merges children, until one has a conflict.
     Merge(Vec<MergePreview>),
+    /// Rewinds the path, and restores files.
+    RewindFiles(Box<FileRewind>),
     /// Removes worktrees of agents.
     RemoveWorktrees(Vec<(AgentRecord, WorktreeSetting)>),
     /// Resumes the stopped turns of other agents; `true` also resumes this one's.
@@ -48,6 +51,20 @@ pub(crate) enum CommandAction {
     },
 }
 
+/// Rewind that restores files.
+pub(crate) struct FileRewind {
+    pub(super) data: RewindData,
+    pub(super) plan: FileRestore,
+    /// Also restores files that others changed since.
+    pub(super) overwrites: bool,
+    /// Description of the rewind.
+    pub(super) line: String,
+    /// Description of the way back.
+    pub(super) way_back: &'static str,
+    /// Text that returns to the input.
+    pub(super) input: Option<String>,
+}
+
 impl CommandAction {
     /// Runs the action and returns the command's reply.
     pub(super) fn run<'a>(
@@ -59,6 +76,7 @@ impl CommandAction {
             Self::Fork(requests, go) => Box::pin(fork(worker, requests, go, front)),
             Self::Kill(target) => Box::pin(kill(worker, target, front)),
             Self::Merge(previews) => Box::pin(merge(worker, previews)),
+            Self::RewindFiles(rewind) => Box::pin(rewind_files(worker, *rewind, front)),
             Self::RemoveWorktrees(left) => Box::pin(remove_worktrees(worker, left)),
             Self::Resume(others, own) => Box::pin(resume(worker, others, own)),
             Self::Wake(to) => Box::pin(async move {
@@ -162,6 +180,34 @@ async fn merge(worker: &mut Worker, previews: Vec<MergePreview>) -> Result<Reply
         events,
         effects,
         ..Reply::says(lines.join("\n"))
+    })
+}
+
+/// Rewinds the path and restores files. The rewind is stored before the first file changes.
+async fn rewind_files(
+    worker: &mut Worker,
+    rewind: FileRewind,
+    front: &mut FrontEnd<'_>,
+) -> Result<Reply, Trouble> {
+    let FileRewind {
+        data,
+        plan,
+        overwrites,
+        line,
+        way_back,
+        input,
+    } = rewind;
+    let restored = FileRestorer { worker }
+        .rewind_files(data, plan, overwrites, front)
+        .await?;
+    let gap = if restored.text.is_empty() { "" } else { ". " };
+    let reply = Reply {
+        effects: vec![restored.end],
+        ..Reply::says(format!("{line}{gap}{}{way_back}", restored.text))
+    };
+    Ok(match input {
+        Some(text) => reply.then(Then::Front(Next::Input(text))),
+        None => reply,
     })
 }
 

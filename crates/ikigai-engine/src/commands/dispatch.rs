@@ -530,7 +530,6 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("usage", "see /cost"),
     ("init", "ask the model to write AGENTS.md"),
     ("memory", "edit AGENTS.md, or attach a file with /pin"),
-    ("diff", "use !git diff"),
     ("review", "ask the model to review the output of git diff"),
     ("config", "run ikigai config in a shell"),
     ("settings", "run ikigai config in a shell"),

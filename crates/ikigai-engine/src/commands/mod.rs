@@ -10,6 +10,7 @@ mod compact;
 mod complete;
 mod context;
 mod cost;
+mod diff;
 mod dispatch;
 mod export;
 mod fork;
@@ -67,6 +68,7 @@ static COMMANDS: &[&SlashCommand] = &[
     &time::MARK,
     &time::REWIND,
     &time::CLEAR,
+    &diff::DIFF,
     &history::HISTORY,
     &search::SEARCH,
     // agents

@@ -123,6 +123,7 @@ pub(super) async fn run_in_shell(
         deadline: DEADLINE,
         cookie: cookie_of(Some(draw_run(worker.engine().environment()))),
         confinement: Confinement::None,
+        recording: None,
     };
     let (sender, mut lines) = mpsc::channel(LINES);
     let blank = worker.engine().safety().blank.clone();

@@ -4,16 +4,51 @@ use ikigai_core::data::{self, RewindData, SystemOrigin, Via};
 use ikigai_core::{ControlQuery, Event, Kind, Row, RowRef, Seq, Span, StoredKind};
 use ikigai_store::{Agent, StoreError, history};
 
+use super::actions::{CommandAction, FileRewind};
 use super::reply::Then;
 use super::rows::{name_of, quote_beginning, row_of, typed_in};
-use super::{Command, Completes, During, Group, Reply, SlashCommand, Takes, Trouble, Typed};
+use super::{
+    Command, CommandOption, Completes, During, Group, Reply, SlashCommand, Takes, Trouble, Typed,
+};
 use crate::EngineReader;
+use crate::engine::file_choice_of;
+use crate::file_history::FileRestore;
 use crate::frontend::Next;
+use crate::limits::FileChoice;
 use crate::rewind_effects::leave_for;
 use crate::turn::CommandContext;
 
 /// Control rows read per query.
 const PAGE_ROWS: usize = 64;
+
+/// Options that choose whether files go back, too.
+const FILE_OPTIONS: &[CommandOption] = &[
+    CommandOption::Flag("--files"),
+    CommandOption::Flag("--conversation"),
+    CommandOption::Flag("--overwrite"),
+];
+
+const FILE_EXAMPLES: &[(&str, &str)] = &[
+    ("/undo", "if files would change, list them first"),
+    ("/undo --files", "restore files, too"),
+    ("/undo --conversation", "leave files as they are"),
+    (
+        "/undo --overwrite",
+        "also restore files that you or other programs changed since",
+    ),
+];
+
+/// Way to an earlier or later row, with its description.
+struct Journey<'a> {
+    target: RowRef,
+    via: Via,
+    /// First words of the output.
+    line: String,
+    /// Text that returns to the input.
+    input: Option<String>,
+    /// The command as typed, to repeat it with a choice.
+    command: (&'static str, &'a Typed),
+}
 
 pub(super) const MARK: SlashCommand = SlashCommand {
     command: Command {
@@ -33,7 +68,7 @@ pub(super) const MARK: SlashCommand = SlashCommand {
 
 pub(super) const REWIND: SlashCommand = SlashCommand {
     command: Command {
-        arguments: "[label | #id]",
+        arguments: "[label | #id] [--files | --conversation]",
         help: "go back to a mark (default: the newest), or to before a message",
         examples: &[
             ("/rewind", "to the newest mark"),
@@ -46,8 +81,10 @@ pub(super) const REWIND: SlashCommand = SlashCommand {
                 "to before your message #41 (text returns to the input)",
             ),
             ("/rewind #root.7", "to an event inherited from root"),
+            ("/rewind #41 --files", "and restore files as they were then"),
         ],
         takes: Takes::WordsThenText(0),
+        options: FILE_OPTIONS,
         completes: &[Completes::Marks],
         during: During::Interrupts,
         reports: Some(ikigai_core::Kind::Rewind),
@@ -58,22 +95,27 @@ pub(super) const REWIND: SlashCommand = SlashCommand {
 
 pub(super) const UNDO: SlashCommand = SlashCommand {
     command: Command {
+        arguments: "[--files | --conversation]",
         help: "take back your last message (text returns to the input)",
+        examples: FILE_EXAMPLES,
+        options: FILE_OPTIONS,
         during: During::Interrupts,
         reports: Some(ikigai_core::Kind::Rewind),
         ..Command::new("undo", Group::Talk)
     },
-    handler: |ctx, _| Box::pin(undo(ctx)),
+    handler: |ctx, typed| Box::pin(undo(ctx, typed)),
 };
 
 pub(super) const REDO: SlashCommand = SlashCommand {
     command: Command {
+        arguments: "[--files | --conversation]",
         help: "redo what /undo, /rewind or /retry took back",
+        options: FILE_OPTIONS,
         during: During::Interrupts,
         reports: Some(ikigai_core::Kind::Rewind),
         ..Command::new("redo", Group::Talk)
     },
-    handler: |ctx, _| Box::pin(redo(ctx)),
+    handler: |ctx, typed| Box::pin(redo(ctx, typed)),
 };
 
 pub(super) const CLEAR: SlashCommand = SlashCommand {
@@ -99,15 +141,23 @@ fn mark(typed: &Typed) -> Result<Reply, Trouble> {
 }
 
 async fn rewind(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
+    let command = ("rewind", typed);
     match typed.text.as_deref() {
         Some(id) if id.starts_with('#') => {
             let (engine, agent) = ctx.reading();
             let row = row_of(engine, agent, id).await?;
             if row.kind.read_as() == Some(Kind::User) {
-                return back_before(ctx, &row, Via::Rewind).await;
+                return back_before(ctx, &row, Via::Rewind, None, command).await;
             }
             let to = name_of(ctx, row.at).await?;
-            go(ctx, row.at, Via::Rewind, &format!("↶ rewound to {to}")).await
+            let journey = Journey {
+                target: row.at,
+                via: Via::Rewind,
+                line: format!("↶ rewound to {to}"),
+                input: None,
+                command,
+            };
+            go(ctx, journey).await
         }
         label => {
             let (engine, agent) = ctx.reading();
@@ -119,13 +169,14 @@ async fn rewind(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Tr
             };
             let name = name_of(ctx, mark).await?;
             let label = label.map(|label| format!("{label} ")).unwrap_or_default();
-            go(
-                ctx,
-                mark,
-                Via::Rewind,
-                &format!("↶ rewound to ⚑ {label}{name}"),
-            )
-            .await
+            let journey = Journey {
+                target: mark,
+                via: Via::Rewind,
+                line: format!("↶ rewound to ⚑ {label}{name}"),
+                input: None,
+                command,
+            };
+            go(ctx, journey).await
         }
     }
 }
@@ -147,7 +198,8 @@ pub(super) async fn find_mark(
     }
 }
 
-async fn undo(ctx: &mut CommandContext<'_>) -> Result<Reply, Trouble> {
+async fn undo(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
+    let command = ("undo", typed);
     if let Some(start) = ctx.last_start().await? {
         let row = history::row_at(ctx.engine().reader(), start).await?;
         let Some(row) = row else {
@@ -155,12 +207,9 @@ async fn undo(ctx: &mut CommandContext<'_>) -> Result<Reply, Trouble> {
         };
         // Return all messages that started the turn, not only the first one.
         let opening = ctx.opening(start);
-        let typed: Vec<_> = opening.iter().filter_map(|row| typed_in(row)).collect();
-        let reply = back_before(ctx, &row, Via::Undo).await?;
-        return Ok(match typed.as_slice() {
-            [] => reply,
-            typed => reply.then(Then::Front(Next::Input(typed.join("\n")))),
-        });
+        let said: Vec<_> = opening.iter().filter_map(|row| typed_in(row)).collect();
+        let said = Some(said.join("\n")).filter(|_| !said.is_empty());
+        return back_before(ctx, &row, Via::Undo, said, command).await;
     }
     // There is no message since the clear, so undo the clear itself.
     let root = ctx.agent().state.path().root();
@@ -171,33 +220,43 @@ async fn undo(ctx: &mut CommandContext<'_>) -> Result<Reply, Trouble> {
     };
     match row {
         Some(row) if row.kind == StoredKind::Known(Kind::Clear) && row.at.seq > Seq(1) => {
-            let before = RowRef::new(row.at.agent, row.at.seq.before());
-            go(ctx, before, Via::Undo, "↶ undid /clear").await
+            let journey = Journey {
+                target: RowRef::new(row.at.agent, row.at.seq.before()),
+                via: Via::Undo,
+                line: "↶ undid /clear".to_owned(),
+                input: None,
+                command,
+            };
+            // A clear changes no file.
+            go_without_files(ctx, &journey).await
         }
         _ => Trouble::refused("nothing to undo"),
     }
 }
 
-/// Rewinds to just before a message and returns its text.
+/// Rewinds to just before a message and returns its text, or that of all opening messages.
 async fn back_before(
     ctx: &mut CommandContext<'_>,
     message: &Row,
     via: Via,
+    said: Option<String>,
+    command: (&'static str, &Typed),
 ) -> Result<Reply, Trouble> {
     let name = name_of(ctx, message.at).await?;
     if message.at.seq <= Seq(1) {
         return Trouble::refused(format!("nothing before {name}"));
     }
-    let target = RowRef::new(message.at.agent, message.at.seq.before());
-    let line = format!("↶ rewound to before {}", quote_beginning(message));
-    let reply = go(ctx, target, via, &line).await?;
-    Ok(match typed_in(message) {
-        Some(text) => reply.then(Then::Front(Next::Input(text))),
-        None => reply,
-    })
+    let journey = Journey {
+        target: RowRef::new(message.at.agent, message.at.seq.before()),
+        via,
+        line: format!("↶ rewound to before {}", quote_beginning(message)),
+        input: said.or_else(|| typed_in(message)),
+        command,
+    };
+    go(ctx, journey).await
 }
 
-async fn redo(ctx: &mut CommandContext<'_>) -> Result<Reply, Trouble> {
+async fn redo(ctx: &mut CommandContext<'_>, typed: &Typed) -> Result<Reply, Trouble> {
     let Some((rewind, from)) = newest_left(ctx).await? else {
         return Trouble::refused("nothing to redo");
     };
@@ -210,7 +269,14 @@ async fn redo(ctx: &mut CommandContext<'_>) -> Result<Reply, Trouble> {
             "nothing to redo: you sent a message since · /rewind {name} returns to the old turn"
         ));
     }
-    go(ctx, from, Via::Redo, "↷ redone").await
+    let journey = Journey {
+        target: from,
+        via: Via::Redo,
+        line: "↷ redone".to_owned(),
+        input: None,
+        command: ("redo", typed),
+    };
+    go(ctx, journey).await
 }
 
 /// Finds the newest rewind that is not a redo, and the row that it left.
@@ -260,13 +326,64 @@ async fn left_in(
     Ok(None)
 }
 
-/// Rewinds the path, and reports all effects in one line.
-async fn go(
+/// Rewinds the path, and perhaps files; asks first if files would change and nothing was chosen.
+async fn go(ctx: &mut CommandContext<'_>, journey: Journey<'_>) -> Result<Reply, Trouble> {
+    let (name, typed) = journey.command;
+    let choice = if typed.flag("--overwrite") {
+        FileChoice::Overwrite
+    } else if typed.flag("--files") {
+        FileChoice::Files
+    } else if typed.flag("--conversation") {
+        FileChoice::Conversation
+    } else {
+        file_choice_of(ctx.engine())
+    };
+    if choice == FileChoice::Conversation {
+        return go_without_files(ctx, &journey).await;
+    }
+    let place = ctx.place();
+    let plan = FileRestore::plan(ctx.engine(), (ctx.id(), journey.target), &place).await?;
+    if plan.is_empty() {
+        return go_without_files(ctx, &journey).await;
+    }
+    if choice == FileChoice::Ask {
+        let again = [&format!("/{name}"), &typed.rest];
+        let again = again.map(|part| part.trim()).join(" ");
+        let again = again.trim_end();
+        let output = format!(
+            "{}\n{again} --files restores files, {again} --conversation leaves them as they are",
+            plan.preview()
+        );
+        let next = Then::Front(Next::Input(format!("{again} --files")));
+        return Ok(Reply::says(output).then(next));
+    }
+    let store = ctx.engine().reader();
+    let (data, departure) = leave_for(store, ctx.agent(), journey.target, journey.via).await?;
+    Ok(Reply::of(CommandAction::RewindFiles(Box::new(
+        FileRewind {
+            data,
+            plan,
+            overwrites: choice == FileChoice::Overwrite,
+            line: format!("{}{}", journey.line, departure.turns()),
+            way_back: way_back(journey.via),
+            input: journey.input,
+        },
+    ))))
+}
+
+fn way_back(via: Via) -> &'static str {
+    match via {
+        Via::Redo => "",
+        _ => ". /redo to reverse",
+    }
+}
+
+/// Rewinds the path alone, and reports all effects in one line.
+async fn go_without_files(
     ctx: &mut CommandContext<'_>,
-    target: RowRef,
-    via: Via,
-    line: &str,
+    journey: &Journey<'_>,
 ) -> Result<Reply, Trouble> {
+    let Journey { target, via, .. } = *journey;
     let (data, departure) = leave_for(ctx.engine().reader(), ctx.agent(), target, via).await?;
     let workdir = ctx.settings().workdir.as_deref();
     let changed = departure
@@ -274,12 +391,13 @@ async fn go(
         .map_or_else(String::new, |changed| {
             format!(". Files keep their changes: {changed}")
         });
-    let way_back = match via {
-        Via::Redo => "",
-        _ => ". /redo to reverse",
-    };
-    let output = format!("{line}{}{changed}{way_back}", departure.turns());
-    Ok(Reply::does(Event::Rewind(data), output))
+    let (line, turns, way_back) = (&journey.line, departure.turns(), way_back(via));
+    let output = format!("{line}{turns}{changed}{way_back}");
+    let reply = Reply::does(Event::Rewind(data), output);
+    Ok(match &journey.input {
+        Some(text) => reply.then(Then::Front(Next::Input(text.clone()))),
+        None => reply,
+    })
 }
 
 fn clear(ctx: &CommandContext<'_>) -> Reply {

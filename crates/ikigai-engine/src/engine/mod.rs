@@ -21,7 +21,7 @@ use crate::EngineError;
 use crate::environment::Environment;
 use crate::frontend::UserRequest;
 use crate::hub::{Hub, Observer};
-use crate::limits::{AgentLimits, Limits, Resume};
+use crate::limits::{AgentLimits, FileChoice, Limits, Resume};
 use crate::message_counts::MessageCounts;
 use crate::process_watch::{Keepers, ProcessWatch};
 use crate::tools::{Safety, Tools, Toolset};
@@ -66,6 +66,8 @@ pub struct EngineReader {
     processes: Arc<ProcessWatch>,
     /// Directory of the workspace in which the program was started, if any.
     directory: Option<Arc<str>>,
+    /// Extent of rewinds without an option.
+    file_choice: FileChoice,
 }
 
 impl Deref for Engine {
@@ -98,6 +100,7 @@ impl Engine {
                 keepers: None,
                 processes: Arc::default(),
                 directory: None,
+                file_choice: FileChoice::default(),
             },
             log: store,
             context_limits: ContextLimits {
@@ -123,6 +126,13 @@ impl Engine {
     #[must_use]
     pub fn with_keepers(mut self, keepers: Option<Keepers>) -> Self {
         self.reader.keepers = keepers;
+        self
+    }
+
+    /// Sets what rewinds take back, if no option says it.
+    #[must_use]
+    pub fn with_file_choice(mut self, choice: FileChoice) -> Self {
+        self.reader.file_choice = choice;
         self
     }
 
@@ -240,6 +250,11 @@ impl Engine {
     pub(crate) fn resume(&self) -> Resume {
         self.resume
     }
+}
+
+/// Returns what rewinds take back, if no option says it.
+pub(crate) fn file_choice_of(reader: &EngineReader) -> FileChoice {
+    reader.file_choice
 }
 
 impl EngineReader {

@@ -63,7 +63,8 @@ impl AgentSummary {
             | Kind::AgentKilled
             | Kind::Interrupted
             | Kind::Summary
-            | Kind::Process => {}
+            | Kind::Process
+            | Kind::Files => {}
         }
     }
 

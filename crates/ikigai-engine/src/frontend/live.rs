@@ -375,7 +375,8 @@ impl Live {
             | Kind::Interrupted
             | Kind::Error
             | Kind::Summary
-            | Kind::Process => {}
+            | Kind::Process
+            | Kind::Files => {}
         }
     }
 }

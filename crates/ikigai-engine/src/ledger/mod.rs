@@ -25,7 +25,7 @@ pub(crate) use commit::{CommitPlan, ExtraWrites};
 pub(crate) use grants::share_process_mode;
 pub use requests::HolderRequests;
 pub(crate) use reservations::{Estimate, Reservation};
-pub(crate) use retry::{Patience, read_held, report_silence};
+pub(crate) use retry::{Patience, put_blobs, read_held, report_silence};
 pub(crate) use tally::Tally;
 pub(crate) use turn_starts::is_message;
 

@@ -58,6 +58,23 @@ macro_rules! read_held {
 
 pub(crate) use read_held;
 
+/// Stores several contents; with a front end, however long the store is away.
+pub(crate) async fn put_blobs(
+    ledger: &Ledger,
+    contents: &[Vec<u8>],
+    front: &mut Option<&mut FrontEnd<'_>>,
+) -> Result<(), EngineError> {
+    let put =
+        || async { Ok::<_, EngineError>(blobs::put_blobs(ledger.engine.log(), contents).await?) };
+    ledger.crash_point(CrashPoint::BeforeBlobStored);
+    match front {
+        Some(front) => read_held!(front, put()),
+        None => put().await?,
+    }
+    ledger.crash_point(CrashPoint::AfterBlobStored);
+    Ok(())
+}
+
 /// Count of attempts.
 #[derive(Default)]
 pub(crate) struct Patience {

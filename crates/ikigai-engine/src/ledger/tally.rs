@@ -46,7 +46,8 @@ impl Tally {
                 | Kind::Interrupted
                 | Kind::Error
                 | Kind::Summary
-                | Kind::Process,
+                | Kind::Process
+                | Kind::Files,
             )
             | None => None,
         };

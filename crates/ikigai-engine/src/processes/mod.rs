@@ -19,6 +19,7 @@ use ikigai_tools::process::end_cookie;
 use ikigai_tools::process::keeper::{self, KeptState, ProcessEnd, StopCause};
 use tokio::time::timeout;
 
+use crate::changed_files::{remove_recorded, store_recording};
 use crate::environment::{cookie_of, draw_mail};
 use crate::frontend::FrontEnd;
 use crate::ledger::{CommitPlan, Ledger};
@@ -151,13 +152,37 @@ impl Processes<'_> {
                 let (row, with) = self.ending(job, state).await;
                 rows.push(row);
                 effects.extend(with);
+                rows.extend(self.changes_of(job, Some(front)).await?);
             }
             let plan = CommitPlan::events(rows).with(effects);
             let rows = self.ledger.commit(plan.waiting(front)).await?;
             self.engine().processes().drop_news(job.id);
+            if news.end.is_some() {
+                remove_recorded(self.engine(), agent, job.id).await;
+            }
             front.emit_rows(rows);
         }
         Ok(!all.is_empty())
+    }
+
+    /// Returns the row about files that an ended process changed, if there is one.
+    async fn changes_of(
+        &self,
+        job: &JobRecord,
+        front: Option<&mut FrontEnd<'_>>,
+    ) -> Result<Option<Event>, EngineError> {
+        let rows = self
+            .engine()
+            .reader()
+            .process_rows(Span::whole(job.agent), PAGE_ROWS);
+        let call = rows.await?.iter().find_map(|row| {
+            let process: ProcessData = data::read(row.data.as_deref());
+            process.call.filter(|_| process.process == Some(job.number))
+        });
+        let Some(call) = call else {
+            return Ok(None);
+        };
+        store_recording(self.ledger, (call, job.id), front).await
     }
 
     /// Returns the row and the effects of an end, with a notice about it.
@@ -222,6 +247,7 @@ impl Processes<'_> {
             }
             let (row, effects) = self.ending(&job, &state).await;
             adopted.rows.push(row);
+            adopted.rows.extend(self.changes_of(&job, None).await?);
             adopted.effects.extend(effects);
         }
         Ok(adopted)
@@ -257,8 +283,11 @@ impl Processes<'_> {
             let end = stop_process(job, cause).await;
             self.engine().processes().claim_end(job.id);
             let effects = vec![self.end_effect(job.id)];
-            let plan = CommitPlan::events(vec![ended_row(job, end.as_ref())]).with(effects);
+            let mut rows = vec![ended_row(job, end.as_ref())];
+            rows.extend(self.changes_of(job, None).await?);
+            let plan = CommitPlan::events(rows).with(effects);
             self.ledger.commit(plan).await?;
+            remove_recorded(self.engine(), job.agent, job.id).await;
         }
         Ok(here.len())
     }

@@ -8,6 +8,7 @@ use ikigai_tools::background::{
 use ikigai_tools::{CallInputs, Need, Output};
 
 use super::calls::Stage;
+use crate::changed_files::{recorded, recording_directory};
 use crate::frontend::FrontEnd;
 use crate::ledger::read_held;
 use crate::processes::{MOST_RUNNING_PROCESSES, ended_row, foreground_directory, known_processes};
@@ -73,6 +74,8 @@ impl<'a> ProcessCalls<'a> {
         inputs: &mut CallInputs,
     ) {
         inputs.background = place;
+        let (engine, own) = (self.worker.engine(), self.worker.id());
+        inputs.recording = run.and_then(|run| recording_directory(engine, own, run));
         if let Stage::Ready(prepared, _) = stage {
             inputs.keeper = self.foreground_keeper(run, &prepared.needs);
         }
@@ -126,6 +129,10 @@ impl<'a> ProcessCalls<'a> {
                 output.go_on_as(number);
             }
             return Ok(learned);
+        }
+        if output.changes.is_empty() {
+            let (engine, own) = (self.worker.engine(), self.worker.id());
+            output.changes = recorded(engine, own, id).await;
         }
         if let Some(bytes) = report.read_to {
             let read = JobEffect::Read { job: id, bytes };

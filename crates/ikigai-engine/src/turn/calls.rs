@@ -25,6 +25,7 @@ use super::tool_run::{BROKE_DOWN, GRACE, carry_out, is_exit, not_run};
 use super::{Turn, TurnStep, failed_report};
 use crate::blobs::{store_images, store_output};
 use crate::calls::{Came, OpenCall, close};
+use crate::changed_files::store_changes;
 use crate::environment::{CrashPoint, cookie_of};
 use crate::family::Wait;
 use crate::frontend::{FrontEnd, Question, Stop, UiEvent, UserRequest};
@@ -400,11 +401,12 @@ impl ToolRound<'_> {
             refused: output.refused,
             images,
         };
+        let changed = store_changes(ledger, open.at, output.changes, Some(front)).await?;
         let ended = self.worker.engine().environment().now();
         let end = run.map(|run| Effect::Run(RunEffect::End { run, ended }));
         let result = std::iter::once(open.result(came, verdict));
         Ok((
-            result.chain(learned.row).collect(),
+            result.chain(learned.row).chain(changed).collect(),
             end.into_iter().chain(learned.effects).collect(),
         ))
     }

@@ -20,6 +20,7 @@ mod preparation;
 mod questions;
 mod queue;
 mod records;
+mod restored_files;
 mod settle;
 mod summary_edit;
 mod tool_run;
@@ -32,6 +33,7 @@ pub(crate) use interpreter::Interpreter;
 pub(crate) use other_agents::{resume_other, wake_other};
 pub(crate) use preparation::check_resumable;
 use preparation::{PinStage, Turn};
+pub(crate) use restored_files::FileRestorer;
 pub use worker::Worker;
 
 use ikigai_core::data::{Category, Via};

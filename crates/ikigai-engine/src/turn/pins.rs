@@ -228,7 +228,8 @@ fn sends_or_renews(entry: &Entry) -> Option<bool> {
         | Kind::Mark
         | Kind::Command
         | Kind::AgentKilled
-        | Kind::Process => None,
+        | Kind::Process
+        | Kind::Files => None,
     }
 }
 

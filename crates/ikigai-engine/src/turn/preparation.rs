@@ -178,7 +178,8 @@ fn is_at_rest(agent: &Agent) -> bool {
         | Kind::AgentKilled
         | Kind::Usage
         | Kind::Summary
-        | Kind::Process => None,
+        | Kind::Process
+        | Kind::Files => None,
     });
     newest.into_iter().next().unwrap_or(true)
 }

@@ -12,6 +12,7 @@ use ikigai_tools::background::BackgroundPlace;
 use super::background_calls::background_of;
 use super::calls::{CallSet, Stage, ToolRound};
 use crate::calls::{Came, OpenCall};
+use crate::changed_files::remove_recorded;
 use crate::environment::{CrashPoint, draw_run};
 use crate::frontend::{FrontEnd, Stop};
 use crate::ledger::{CommitPlan, read_held};
@@ -99,9 +100,7 @@ impl ToolRound<'_> {
             .worker
             .commit(CommitPlan::events(events).with(ends).waiting(front))
             .await?;
-        for index in indices {
-            round.calls[index].stage = Stage::Ended;
-        }
+        remove_recordings(self.worker, round.end(&indices)).await;
         self.worker.crash_point(CrashPoint::AfterResultStored);
         front.emit_rows(rows);
         Ok(())
@@ -125,6 +124,16 @@ impl ToolRound<'_> {
         self.worker.crash_point(CrashPoint::AfterResultStored);
         front.emit_rows(rows);
         Ok(())
+    }
+}
+
+/// Removes the recordings of runs that are not in the background.
+async fn remove_recordings(worker: &Worker, runs: Vec<RunId>) {
+    let engine = worker.engine();
+    for run in runs {
+        if !engine.processes().watches(run) {
+            remove_recorded(engine, worker.id(), run).await;
+        }
     }
 }
 
@@ -166,6 +175,17 @@ async fn commit_journal(
 }
 
 impl CallSet {
+    /// Marks calls as ended; returns their journalled runs.
+    fn end(&mut self, indices: &[usize]) -> Vec<RunId> {
+        let mut runs = Vec::new();
+        for index in indices {
+            let call = &mut self.calls[*index];
+            runs.extend(call.stage.run());
+            call.stage = Stage::Ended;
+        }
+        runs
+    }
+
     /// Remembers a refused call, to end a turn that repeats it.
     pub(super) fn count_refusal(&mut self, open: &OpenCall) {
         let refusal = (open.name.clone(), open.arguments.clone());

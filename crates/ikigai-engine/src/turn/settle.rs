@@ -5,8 +5,10 @@ use ikigai_core::{Event, Kind, RowRef, Seq};
 use ikigai_store::{DraftEffect, Effect, MailEffect, MailRecord, RunEffect, RunRecord};
 use ikigai_tools::permission::Decision;
 
+use super::restored_files::FileRestorer;
 use crate::agent_tools::AgentTool;
 use crate::calls::{Came, OpenCall};
+use crate::changed_files::{remove_recorded, store_recording};
 use crate::environment::CrashPoint;
 use crate::family::Moment;
 use crate::ledger::{CommitPlan, Ledger};
@@ -46,6 +48,11 @@ impl Settlement<'_> {
         let store = self.worker.engine().reader();
         let (draft, runs) = tokio::join!(store.draft(id), store.open_runs(id));
         let (draft, runs) = (draft?, runs?);
+        let (runs, restored) = FileRestorer {
+            worker: self.worker,
+        }
+        .finish_restores(runs)
+        .await?;
         let busy = self.is_busy().await?;
         let adopted = self.worker.processes().adopt().await?;
         let mut events = Vec::new();
@@ -69,6 +76,14 @@ impl Settlement<'_> {
                 events.push(closed.event);
             }
         }
+        let stopped: Vec<_> = runs
+            .iter()
+            .filter(|run| !adopted.running.contains_key(&run.id))
+            .collect();
+        for run in &stopped {
+            let changed = store_recording(self.worker.ledger(), (run.call, run.id), None).await?;
+            events.extend(changed);
+        }
         if busy || !events.is_empty() {
             let cause = self.worker.gave_up().unwrap_or(Cause::Crash);
             events.push(Event::interrupted(cause));
@@ -82,7 +97,7 @@ impl Settlement<'_> {
         let ended = self.worker.engine().environment().now();
         let end = |run: &RunRecord| Effect::Run(RunEffect::End { run: run.id, ended });
         let with = drop.into_iter().chain(runs.iter().map(end));
-        let with: Vec<_> = with.chain(adopted.effects).collect();
+        let with: Vec<_> = with.chain(restored).chain(adopted.effects).collect();
         events.extend(adopted.rows);
         if events.is_empty() && with.is_empty() {
             self.worker.set_gave_up(None);
@@ -104,6 +119,9 @@ impl Settlement<'_> {
             .commit(CommitPlan::events(events).with_at(&consume))
             .await?;
         self.worker.set_gave_up(None);
+        for run in stopped {
+            remove_recorded(self.worker.engine(), id, run.id).await;
+        }
         self.worker.crash_point(CrashPoint::AfterSettlementStored);
         Ok(())
     }

@@ -325,6 +325,7 @@ async fn retry_rewinds_to_last_user_row_and_sends() {
     assert_eq!(kinds, ["rewind", "assistant", "usage"]);
     let rewind: RewindData = data::read(new[0].data.as_deref());
     let expected = RewindData {
+        restored: None,
         target: Some(message),
         from: Some(before.last().unwrap().at),
         via: Some(Via::Retry),

@@ -17,6 +17,7 @@ pub(super) fn kind_of(name: &str) -> Option<Kind> {
         Kind::Error,
         Kind::Summary,
         Kind::Process,
+        Kind::Files,
     ];
     let kind = StoredKind::of(name).read_as();
     kind.filter(|kind| !newer.contains(kind))

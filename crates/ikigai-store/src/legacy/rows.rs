@@ -190,7 +190,8 @@ impl<'a> LineWriter<'a> {
             | Kind::Interrupted
             | Kind::Error
             | Kind::Summary
-            | Kind::Process => NewRow {
+            | Kind::Process
+            | Kind::Files => NewRow {
                 agent: at.agent,
                 kind,
                 control: matches!(kind, Kind::System | Kind::Clear | Kind::Mark),

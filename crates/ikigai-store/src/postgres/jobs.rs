@@ -35,12 +35,31 @@ pub(super) async fn jobs(link: &Link, agent: AgentId, limit: usize) -> Result<Ve
         .await
 }
 
+/// Query for the newest rows of a kind, which has an index.
+macro_rules! newest_sql {
+    ($kind:literal) => {
+        concat!(
+            "SELECT seq, kind, created_at, content, data, author FROM messages
+             WHERE agent = (SELECT id FROM agents WHERE uuid = $1)
+               AND kind = '",
+            $kind,
+            "' AND seq BETWEEN $2 AND $3
+             ORDER BY seq DESC LIMIT $4"
+        )
+    };
+}
+
 /// Returns the newest `process` rows of a span, newest first.
 pub(super) async fn process_rows(link: &Link, span: Span, limit: usize) -> Result<Vec<Row>> {
-    let sql = "SELECT seq, kind, created_at, content, data, author FROM messages
-         WHERE agent = (SELECT id FROM agents WHERE uuid = $1)
-           AND kind = 'process' AND seq BETWEEN $2 AND $3
-         ORDER BY seq DESC LIMIT $4";
+    newest_rows(link, newest_sql!("process"), span, limit).await
+}
+
+/// Returns the newest `files` rows of a span, newest first.
+pub(super) async fn files_rows(link: &Link, span: Span, limit: usize) -> Result<Vec<Row>> {
+    newest_rows(link, newest_sql!("files"), span, limit).await
+}
+
+async fn newest_rows(link: &Link, sql: &'static str, span: Span, limit: usize) -> Result<Vec<Row>> {
     let (from, to) = (to_stored(span.from.0), to_stored(span.to.0));
     let agent = span.agent;
     link.all(

@@ -22,6 +22,7 @@ pub const MIGRATIONS: Migrations = &[
     include_str!("schema/011.sql"),
     include_str!("schema/012.sql"),
     include_str!("schema/013.sql"),
+    include_str!("schema/014.sql"),
 ];
 
 const VERSION: &str = "SELECT version::bigint FROM schema_version";

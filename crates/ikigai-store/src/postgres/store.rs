@@ -372,6 +372,10 @@ impl ReadLog for PostgresStore {
         self.ask(move |link| async move { jobs::jobs(&link, agent, limit).await })
     }
 
+    fn files_rows(&self, span: Span, limit: usize) -> ReadFuture<'_, Vec<Row>> {
+        self.ask(move |link| async move { jobs::files_rows(&link, span, limit).await })
+    }
+
     fn process_rows(&self, span: Span, limit: usize) -> ReadFuture<'_, Vec<Row>> {
         self.ask(move |link| async move { jobs::process_rows(&link, span, limit).await })
     }

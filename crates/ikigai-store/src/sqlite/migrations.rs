@@ -33,6 +33,7 @@ pub const MIGRATIONS: Migrations = &[
     include_str!("schema/016.sql"),
     include_str!("schema/017.sql"),
     include_str!("schema/018.sql"),
+    include_str!("schema/019.sql"),
 ];
 
 /// Limit of backups of one version.

@@ -368,6 +368,10 @@ impl ReadLog for SqliteStore {
         self.ask(move |connection| jobs::jobs(connection, agent, limit))
     }
 
+    fn files_rows(&self, span: Span, limit: usize) -> ReadFuture<'_, Vec<Row>> {
+        self.ask(move |connection| queries::files_rows(connection, span, limit))
+    }
+
     fn process_rows(&self, span: Span, limit: usize) -> ReadFuture<'_, Vec<Row>> {
         self.ask(move |connection| jobs::process_rows(connection, span, limit))
     }

@@ -111,6 +111,16 @@ pub(super) fn usage(connection: &Connection, span: Span, limit: usize) -> Result
     )
 }
 
+/// Returns the newest `files` rows of a span, newest first.
+pub(super) fn files_rows(connection: &Connection, span: Span, limit: usize) -> Result<Vec<Row>> {
+    span_rows(
+        connection,
+        newest_sql!("messages_files", "kind = 'files'"),
+        span,
+        limit,
+    )
+}
+
 /// Returns the newest `usage` row of each agent; up to a thousand in one statement.
 pub(super) fn newest_usage(connection: &Connection, agents: &[AgentId]) -> Result<Vec<Row>> {
     let mut newest = Vec::with_capacity(agents.len());

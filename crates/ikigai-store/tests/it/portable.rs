@@ -228,7 +228,7 @@ pub(crate) fn bad_logs(lines: &str) -> Vec<String> {
         "{}".to_owned(),
         "[1]\n".to_owned(),
         "not json\n".to_owned(),
-        "{\"ikigai-log\":8}\n".to_owned(),
+        "{\"ikigai-log\":9}\n".to_owned(),
         "{\"ikigai-log\":0}\n".to_owned(),
         "{\"ikigai-log\":1}\n{\"row\":{\"agent\":\"x\"}}\n".to_owned(),
         "{\"ikigai-log\":1}\n{\"spell\":{}}\n".to_owned(),
@@ -258,7 +258,7 @@ fn mail_of_an_older_file_gets_an_origin() {
         format!("{line}\n")
     };
     let older: String = lines.lines().map(strip).collect();
-    let older = older.replacen("{\"ikigai-log\":8}", "{\"ikigai-log\":3}", 1);
+    let older = older.replacen("{\"ikigai-log\":9}", "{\"ikigai-log\":3}", 1);
     let other = Disk::new();
     let copy = open(&other.path, 2).unwrap();
 
@@ -329,14 +329,14 @@ pub(crate) fn lines_with_grant(store: &dyn Log) -> String {
 fn an_import_reads_older_versions_refuses_newer_ones_and_drops_grants() {
     let disk = Disk::new();
     let lines = lines_with_grant(&open(&disk.path, 1).unwrap());
-    assert!(lines.starts_with("{\"ikigai-log\":8}\n"), "{lines}");
+    assert!(lines.starts_with("{\"ikigai-log\":9}\n"), "{lines}");
     assert!(lines.contains("grant"), "{lines}");
 
-    for version in ["1", "2", "3", "4", "5", "6", "7", "8"] {
+    for version in ["1", "2", "3", "4", "5", "6", "7", "8", "9"] {
         let other = Disk::new();
         let copy = open(&other.path, 2).unwrap();
         let header = format!("{{\"ikigai-log\":{version}}}");
-        let lines = lines.replacen("{\"ikigai-log\":8}", &header, 1);
+        let lines = lines.replacen("{\"ikigai-log\":9}", &header, 1);
         copy.restore(&mut lines.as_bytes(), RestoreMode::Merge)
             .unwrap();
         let taken = told(&copy, None);
@@ -345,13 +345,13 @@ fn an_import_reads_older_versions_refuses_newer_ones_and_drops_grants() {
     }
     let other = Disk::new();
     let copy = open(&other.path, 2).unwrap();
-    let newer = lines.replacen("{\"ikigai-log\":8}", "{\"ikigai-log\":9}", 1);
+    let newer = lines.replacen("{\"ikigai-log\":9}", "{\"ikigai-log\":10}", 1);
     let refused = copy
         .restore(&mut newer.as_bytes(), RestoreMode::Merge)
         .unwrap_err()
         .to_string();
     assert!(
-        refused.contains("version 9") && refused.contains("version 8"),
+        refused.contains("version 10") && refused.contains("version 9"),
         "{refused}"
     );
     // A grant whose key is escaped in JSON is dropped too.

@@ -143,12 +143,12 @@ fn a_failed_migration_changes_nothing_and_no_backup_is_overwritten() {
 
 /// E13b: an older program refuses a store whose rows have shapes that it would ignore: grant tags
 /// (8), environment blocks (9), pins of the prefix (12), authors and names
-/// of workspaces (17).
+/// of workspaces (17), changed files (19).
 ///
 /// A store without them is migrated without a question or a loss.
 #[test]
 fn older_program_refuses_new_shapes() {
-    for version in [7, 8, 11, 15, 16] {
+    for version in [7, 8, 11, 15, 16, 18] {
         refuses_new_shapes(version);
     }
 }

@@ -1,10 +1,10 @@
 //! One event of each kind, and events that several checks use.
 
 use ikigai_core::data::{
-    AgentKilledData, Amounts, AssistantData, Category, Cause, CommandData, ErrorData, ForkContext,
-    ForkData, ForkRole, InterruptedData, KilledBy, MarkData, ProcessData, ProcessState, RewindData,
-    SummaryData, SystemData, SystemOrigin, ToolCallData, ToolResultData, UsageData, UserData,
-    UserOrigin, Via,
+    AgentKilledData, Amounts, AssistantData, Category, Cause, CommandData, ErrorData, FileChange,
+    FileVersion, FilesData, ForkContext, ForkData, ForkRole, InterruptedData, KilledBy, MarkData,
+    ProcessData, ProcessState, RewindData, SummaryData, SystemData, SystemOrigin, ToolCallData,
+    ToolResultData, UsageData, UserData, UserOrigin, Via,
 };
 use ikigai_core::{AgentId, Epoch, Event, Kind, Micros, NewRow, RowRef, Seq, Settings};
 use ikigai_store::{
@@ -254,6 +254,7 @@ fn one_of(kind: Kind, agent: AgentId) -> Event {
                 ..SummaryData::default()
             },
         },
+        Kind::Files => changed_file(agent),
         Kind::Process => Event::Process {
             command: "sleep 9".to_owned(),
             data: ProcessData {
@@ -264,4 +265,21 @@ fn one_of(kind: Kind, agent: AgentId) -> Event {
             },
         },
     }
+}
+
+/// A call that created a file.
+fn changed_file(agent: AgentId) -> Event {
+    Event::Files(FilesData {
+        call: Some(RowRef::new(agent, Seq(4))),
+        entries: Some(vec![FileChange {
+            path: Some("/w/a".to_owned()),
+            before: Some(FileVersion::absent()),
+            after: Some(FileVersion {
+                hash: Some("00ff".to_owned()),
+                mode: Some(0o644),
+                ..FileVersion::default()
+            }),
+        }]),
+        ..FilesData::default()
+    })
 }

@@ -244,6 +244,10 @@ impl ReadLog for MemoryStore {
         self.read(|log| log.jobs(agent, limit))
     }
 
+    fn files_rows(&self, span: Span, limit: usize) -> ReadFuture<'_, Vec<Row>> {
+        self.read(|log| log.rows_of_kind(span, "files", limit))
+    }
+
     fn process_rows(&self, span: Span, limit: usize) -> ReadFuture<'_, Vec<Row>> {
         self.read(|log| log.rows_of_kind(span, "process", limit))
     }

@@ -17,6 +17,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::arguments::{Aliases, MILLISECONDS, ToolArguments};
+use crate::file_history::{RecordedChanges, RecordingPlan, collect};
 use crate::permission::pattern_for;
 use crate::process::{
     self, Cause, ChildEnvironment, Ended, OutputListeners, describe_exit, describe_left_behind,
@@ -300,6 +301,8 @@ async fn carry_out(
         tokio::task::spawn_blocking(record).await.ok()
     };
     let confinement = context.confinement.clone();
+    let recording = plan_of(context.inputs.recording, &confinement);
+    let directory = recording.as_ref().map(|plan| plan.directory.clone());
     let command = ForegroundCommand {
         line: command.to_owned(),
         workdir,
@@ -307,6 +310,7 @@ async fn carry_out(
         deadline,
         cookie: context.cookie,
         confinement: context.confinement,
+        recording,
     };
     let listeners = OutputListeners {
         line: context.progress,
@@ -321,9 +325,17 @@ async fn carry_out(
             if let Some(temporary) = &context.temporary {
                 temporary.leave();
             }
-            return *output;
+            return Output {
+                changes: changes_in(directory).await,
+                ..*output
+            };
         }
-        Err(reason) => return Output::failed(reason),
+        Err(reason) => {
+            return Output {
+                changes: changes_in(directory).await,
+                ..Output::failed(reason)
+            };
+        }
     };
     let taken = begun.elapsed();
     if let Some(watched) = watched {
@@ -332,7 +344,26 @@ async fn carry_out(
         remarks.extend(tokio::task::spawn_blocking(describe).await.ok().flatten());
     }
     let times = CommandTimes { deadline, taken };
-    output(ended, &times, &confinement, remarks)
+    Output {
+        changes: changes_in(directory).await,
+        ..output(ended, &times, &confinement, remarks)
+    }
+}
+
+/// Plans the recording of a command that may change files.
+fn plan_of(directory: Option<PathBuf>, confinement: &Confinement) -> Option<RecordingPlan> {
+    let roots = match confinement {
+        Confinement::Sandbox { write, .. } if write.is_empty() => return None,
+        Confinement::Sandbox { guarded, .. } => guarded.clone(),
+        Confinement::None => Vec::new(),
+    };
+    directory.map(|directory| RecordingPlan { directory, roots })
+}
+
+/// Returns the changes that a command made; nothing if they were not recorded.
+async fn changes_in(directory: Option<PathBuf>) -> RecordedChanges {
+    let collected = tokio::task::spawn_blocking(move || collect(&directory?)).await;
+    collected.ok().flatten().unwrap_or_default()
 }
 
 /// Timeout and duration of a command.

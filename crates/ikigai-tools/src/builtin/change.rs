@@ -12,6 +12,7 @@ use ikigai_core::data::TouchedFile;
 
 use crate::arguments::BadArguments;
 use crate::diff::{self, Diff};
+use crate::file_history::{PathsBefore, RecordedChanges};
 use crate::files::{self, FileError, FileSnapshot};
 use crate::paths::Located;
 use crate::permission::directory_pattern;
@@ -149,11 +150,14 @@ fn run(context: &CallContext, located: &Located, extent: Extent, change: &EditFn
         return Output::stopped();
     }
     let unchanged = matches!(&old, FileSnapshot::Whole { bytes, .. } if *bytes == new);
+    let before = (!unchanged).then(|| PathsBefore::of(real));
     if !unchanged && let Err(error) = files::replace(real, &new, old.stamp()) {
         let mut output = Output::failed(format!("`{name}` {error}"));
         if matches!(error, FileError::Changed) {
             output.stale = seen_now(located);
         }
+        // Directories may have been created.
+        output.changes = changes_since(before);
         return output;
     }
     let diff = difference(&old, &new);
@@ -163,6 +167,7 @@ fn run(context: &CallContext, located: &Located, extent: Extent, change: &EditFn
         let text = format!("`{name}` is replaced by {}\n", count(&new));
         Output::done(text, format!("{name}: replaced"))
     };
+    output.changes = changes_since(before);
     output.files = vec![TouchedFile {
         wrote: Some(!unchanged),
         added: diff.as_ref().map(|diff| diff.added as u64),
@@ -170,6 +175,10 @@ fn run(context: &CallContext, located: &Located, extent: Extent, change: &EditFn
         ..files::read(path, files::sha256_hex(&new))
     }];
     output
+}
+
+fn changes_since(before: Option<PathsBefore>) -> RecordedChanges {
+    before.map(PathsBefore::changes).unwrap_or_default()
 }
 
 /// Refuses a file whose hash is not the one the agent knows.

@@ -277,6 +277,7 @@ async fn ask(path: &Path, name: &str, search: ToolSearch) -> ProbeOutcome {
             hidden: search.hidden,
             guarded: Vec::new(),
         },
+        recording: None,
     };
     let ended = match process::run(job, &CancellationToken::new(), Arc::new(|_| {})).await {
         Ok(ended) => ended,

@@ -119,6 +119,7 @@ async fn carry_out(
         deadline: DEADLINE,
         cookie: context.cookie,
         confinement: context.confinement,
+        recording: None,
     };
     let listeners = OutputListeners {
         line: context.progress,

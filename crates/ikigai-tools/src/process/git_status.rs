@@ -39,6 +39,7 @@ pub async fn git_status(
         deadline,
         cookie: own_cookie("git-status"),
         confinement,
+        recording: None,
     };
     let stop = CancellationToken::new();
     // Dropping the run kills the process at once.

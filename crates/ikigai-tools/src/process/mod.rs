@@ -13,6 +13,7 @@ mod reading_git;
 #[cfg(target_os = "linux")]
 mod run_sockets;
 mod server_process;
+mod servers;
 mod spawn;
 mod streams;
 mod ticker;
@@ -35,17 +36,19 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
+use crate::file_history::{Recorder, RecordingPlan, miss_unwatched};
 use crate::host_proxy::HostProxy;
 use crate::protected_paths::guard::RepositoryGuard;
 use crate::refusals::RefusalLog;
-use crate::sandbox::{self, Jail, Listener, ListenerReceiver, LoopbackReach};
-use crate::{COOKIE_VARIABLE, Confinement, LoopbackServer};
+use crate::sandbox::{self, FileStops, Jail, Listener, ListenerReceiver, LoopbackReach};
+use crate::{COOKIE_VARIABLE, Confinement};
 pub(crate) use describe::{describe_exit, describe_left_behind};
 pub use environment::ChildEnvironment;
 use family::Mark;
 pub use git_status::git_status;
 pub(crate) use reading_git::restrict as restrict_git;
 pub(crate) use server_process::ServerProcess;
+use servers::{ports_of, runs_of};
 use streams::Streams;
 
 /// Time between the request to end and the kill.
@@ -82,6 +85,8 @@ pub struct Job {
     pub cookie: String,
     /// Restrictions of the process.
     pub confinement: Confinement,
+    /// Recording of the files that it changes.
+    pub recording: Option<RecordingPlan>,
 }
 
 /// Destination of standard error.
@@ -249,6 +254,7 @@ pub async fn has_namespaces() -> bool {
             hidden: Arc::from([]),
             guarded: Vec::new(),
         },
+        recording: None,
     };
     let has_namespaces = || {
         let started = Running::start(job, OutputListeners::of_line(Arc::new(|_| {})));
@@ -339,8 +345,19 @@ impl Running {
             .iter()
             .flat_map(|guard| guard.mountable().iter().cloned())
             .collect();
-        let (mut jail, warning) =
-            sandbox::jail(&job.confinement, program, &read_only, sandbox::in_force)?;
+        let files = FileStops::of(job.recording.as_ref());
+        let (mut jail, warning) = sandbox::jail(
+            &job.confinement,
+            program,
+            &read_only,
+            files,
+            sandbox::in_force,
+        )?;
+        // The journal exists before the first change.
+        let recorder = job.recording.as_ref().map(|plan| {
+            let can_watch = jail.is_some();
+            Recorder::begin(plan).ok().filter(|_| can_watch)
+        });
         let mark = Mark::new(&job.cookie);
         let (output, output_end) = io::pipe()?;
         let mut command = Command::new(&job.program);
@@ -388,6 +405,10 @@ impl Running {
         let listener = jail.as_mut().map(Jail::supervise).transpose()?;
         let child = spawn::spawn(&mut command, &mark, jail)?;
         let listener = listener.and_then(ListenerReceiver::receive);
+        miss_unwatched(
+            job.recording.as_ref(),
+            listener.is_some() && recorder.as_ref().is_some_and(Option::is_some),
+        )?;
         let has_namespaces = listener.as_ref().is_some_and(Listener::has_mounts);
         if has_namespaces {
             guards.iter_mut().for_each(RepositoryGuard::set_mounted);
@@ -404,7 +425,8 @@ impl Running {
                 proxy: proxy.as_ref().map(HostProxy::address),
                 refusals: refusals.clone(),
             };
-            let _ = listener.serve(reach, move |pid| mark.is_in_limits(pid));
+            let recorder = recorder.flatten();
+            let _ = listener.serve(reach, recorder, move |pid| mark.is_in_limits(pid));
         }
         let main = child.id().and_then(|pid| i32::try_from(pid).ok());
         let running = Self {
@@ -538,24 +560,6 @@ fn guards_of(confinement: &Confinement) -> Vec<RepositoryGuard> {
     guards
         .map(|root| RepositoryGuard::begin(root, write))
         .collect()
-}
-
-/// Returns the ports in a list of servers.
-fn ports_of(servers: &[LoopbackServer]) -> Vec<u16> {
-    let ports = servers.iter().filter_map(|server| match server {
-        LoopbackServer::Port(port) => Some(*port),
-        LoopbackServer::Run(_) => None,
-    });
-    ports.collect()
-}
-
-/// Returns the cookies in a list of servers.
-fn runs_of(servers: &[LoopbackServer]) -> Vec<String> {
-    let runs = servers.iter().filter_map(|server| match server {
-        LoopbackServer::Run(cookie) => Some(cookie.clone()),
-        LoopbackServer::Port(_) => None,
-    });
-    runs.collect()
 }
 
 fn join_warnings(first: Option<String>, second: Option<String>) -> Option<String> {

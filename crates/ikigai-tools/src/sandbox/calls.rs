@@ -15,6 +15,7 @@ use seccompiler::{
     SeccompRule, TargetArch,
 };
 
+use super::FileStops;
 use super::bpf::{
     self, JUMP_IF_EQUAL, JUMP_IF_GREATER_OR_EQUAL, LOAD_NUMBER, ListedCall, RETURN, step,
 };
@@ -22,6 +23,7 @@ use super::call_lists::{
     FIRST_NEW, KNOWN_NEW, NAMESPACES, OF_A_PROCESS, READING_REQUESTS, REFUSED, REFUSED_WHEN_READING,
 };
 use super::loopback::SocketCall;
+use crate::file_history::recorder::{FILE_CALLS, FileCall, FilterStop};
 
 /// Resource limit that carries a run's tag (`RLIMIT_LOCKS`).
 const LIMIT_OF_TAG: u64 = 10;
@@ -88,14 +90,16 @@ pub(super) fn filter(
     writes: WriteAccess,
     ipc: IpcScope,
     judge: CallJudge,
+    files: FileStops,
 ) -> io::Result<&'static BpfProgram> {
-    static BUILT: [OnceLock<Option<BpfProgram>>; 24] = [const { OnceLock::new() }; 24];
+    static BUILT: [OnceLock<Option<BpfProgram>>; 48] = [const { OnceLock::new() }; 48];
     // Without a supervisor there is no one to judge addresses.
     let network = match (network, judge) {
         (Network::Loopback, CallJudge::Refusal) => Network::Refused,
         _ => network,
     };
-    let index = network as usize * 8
+    let index = usize::from(files == FileStops::Recorded) * 24
+        + network as usize * 8
         + usize::from(writes == WriteAccess::Some) * 4
         + usize::from(ipc == IpcScope::Private) * 2
         + usize::from(judge == CallJudge::Supervisor);
@@ -103,7 +107,7 @@ pub(super) fn filter(
         .get(index)
         .and_then(|built| {
             built
-                .get_or_init(|| build(network, writes, ipc, judge).ok())
+                .get_or_init(|| build(network, writes, ipc, judge, files).ok())
                 .as_ref()
         })
         .ok_or_else(|| io::Error::other("this machine has no system call filter"))
@@ -115,6 +119,7 @@ fn build(
     writes: WriteAccess,
     ipc: IpcScope,
     judge: CallJudge,
+    files: FileStops,
 ) -> Result<BpfProgram, seccompiler::Error> {
     let refusal = SeccompAction::Errno(libc::EPERM.unsigned_abs());
     let (mut rules, mut judged) = (rules(network, writes, ipc)?, process_rules()?);
@@ -122,6 +127,9 @@ fn build(
         for call in SocketCall::NUMBERS {
             judged.insert(call, vec![all_of(&[(0, ALWAYS)])?]);
         }
+    }
+    if files == FileStops::Recorded {
+        judged.extend(file_rules()?);
     }
     let mut listed: BTreeMap<u32, ListedCall> = BTreeMap::new();
     for (call, rules) in rules.iter().chain(&judged) {
@@ -271,6 +279,21 @@ fn process_rules() -> Result<Rules, seccompiler::BackendError> {
         libc::SYS_ioprio_set,
         vec![all_of(&[(0, Is(1)), (1, IsNot(0))])?],
     );
+    Ok(rules)
+}
+
+/// Calls that can change files, as far as registers tell.
+fn file_rules() -> Result<Rules, seccompiler::BackendError> {
+    let mut rules = Rules::new();
+    for call in FILE_CALLS {
+        let stops = match call.stops() {
+            FilterStop::Always => vec![all_of(&[(0, ALWAYS)])?],
+            FilterStop::WithFlags(index) => FileCall::changing_flags()
+                .map(|flag| all_of(&[(index, Has(flag, flag))]))
+                .collect::<Result<_, _>>()?,
+        };
+        rules.insert(call.number(), stops);
+    }
     Ok(rules)
 }
 

@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 use seccompiler::BpfProgram;
 
+use super::FileStops;
 use super::calls::{CallJudge, IpcScope, Network, WriteAccess};
 use super::files::real;
 use super::listener::{self, ListenerSender};
@@ -52,7 +53,11 @@ impl Jail {
     /// Builds the sandbox of a program's confinement, if it has one.
     ///
     /// Reads directories. Omits features that the kernel lacks; [`super::in_force`] lists them.
-    pub(crate) fn of(confinement: &Confinement, program: &Path) -> io::Result<Option<Self>> {
+    pub(crate) fn of(
+        confinement: &Confinement,
+        program: &Path,
+        files: FileStops,
+    ) -> io::Result<Option<Self>> {
         let Confinement::Sandbox {
             write,
             network,
@@ -75,8 +80,8 @@ impl Jail {
         };
         let filters = |ipc| -> io::Result<CallFilters> {
             Ok(CallFilters {
-                supervised: calls::filter(network, writes, ipc, CallJudge::Supervisor)?,
-                refusing: calls::filter(network, writes, ipc, CallJudge::Refusal)?,
+                supervised: calls::filter(network, writes, ipc, CallJudge::Supervisor, files)?,
+                refusing: calls::filter(network, writes, ipc, CallJudge::Refusal, FileStops::None)?,
             })
         };
         Ok(Some(Self {

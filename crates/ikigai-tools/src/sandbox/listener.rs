@@ -20,6 +20,8 @@ use seccompiler::BpfProgram;
 use super::LoopbackReach;
 use super::calls;
 use super::loopback::{Loopback, SocketCall};
+use crate::file_history::Recorder;
+use crate::file_history::recorder::FileCall;
 
 /// Bytes of a control message that carries one descriptor, with its alignment.
 const CONTROL_BYTES: usize = 64;
@@ -100,10 +102,11 @@ impl Listener {
     /// Lets the thread that serves all runs answer this one's questions.
     ///
     /// `is_of_run` returns true if a process belongs to the same run as the caller; it may connect
-    /// to the addresses of `reach`.
+    /// to the addresses of `reach`. Calls that can change files go on after `recorder` saw them.
     pub(crate) fn serve(
         self,
         reach: LoopbackReach,
+        recorder: Option<Recorder>,
         is_of_run: impl Fn(i32) -> bool + Send + Sync + 'static,
     ) -> io::Result<()> {
         let supervisor = Supervisor::get().ok_or(Errno::AGAIN)?;
@@ -111,6 +114,7 @@ impl Listener {
             notifications: self.notifications,
             is_of_run: Box::new(is_of_run),
             loopback: Loopback::new(reach, self.files),
+            recorder,
         })
     }
 }
@@ -131,6 +135,8 @@ struct SupervisedRun {
     notifications: OwnedFd,
     is_of_run: Box<dyn Fn(i32) -> bool + Send + Sync>,
     loopback: Loopback,
+    /// Recorder of changed files, if the filter stops such calls.
+    recorder: Option<Recorder>,
 }
 
 impl Supervisor {
@@ -200,6 +206,12 @@ impl SupervisedRun {
         let caller = i32::try_from(question.pid).unwrap_or(0);
         if let Some(call) = SocketCall::of(question.data.nr, question.data.args) {
             return self.answer_socket(question.id, caller, call);
+        }
+        if let Some(call) = FileCall::of(question.data.nr) {
+            if let Some(recorder) = &self.recorder {
+                recorder.before(caller, call, question.data.args);
+            }
+            return send_answer(&self.notifications, question.id, Ok(Go::On));
         }
         let target = calls::named_process(question.data.nr, &question.data.args);
         let verdict = judge(caller, target, &self.is_of_run);

@@ -38,11 +38,31 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::Confinement;
+use crate::file_history::RecordingPlan;
 use crate::refusals::RefusalLog;
 pub(crate) use jail::{Jail, Listener, ListenerReceiver, give_up_namespaces};
 
 /// Looks up the inodes of sockets. Blocks.
 pub(crate) type SocketLookup = Arc<dyn Fn() -> HashSet<u64> + Send + Sync>;
+
+/// Stop of calls that can change files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileStops {
+    /// A supervisor sees each call before the kernel carries it out.
+    Recorded,
+    /// Such calls pass.
+    None,
+}
+
+impl FileStops {
+    /// Stops calls if a recording is planned.
+    pub(crate) fn of(plan: Option<&RecordingPlan>) -> Self {
+        match plan {
+            Some(_) => Self::Recorded,
+            None => Self::None,
+        }
+    }
+}
 
 /// Addresses on loopback that a command may connect to, besides its own servers.
 #[derive(Clone, Default)]
@@ -159,6 +179,7 @@ pub(crate) fn jail(
     confinement: &Confinement,
     program: &Path,
     read_only: &[PathBuf],
+    files: FileStops,
     in_force: impl FnOnce() -> Force,
 ) -> io::Result<(Option<Jail>, Option<String>)> {
     if *confinement == Confinement::None {
@@ -167,7 +188,7 @@ pub(crate) fn jail(
     match in_force() {
         Force::None(reason) => Ok((None, Some(format!("ran without a sandbox: {reason}")))),
         Force::Full | Force::Partly(_) => {
-            let jail = Jail::of(confinement, program)?;
+            let jail = Jail::of(confinement, program, files)?;
             let enter = |jail: Jail| jail.with_namespaces(confinement, read_only);
             Ok((jail.map(enter), None))
         }

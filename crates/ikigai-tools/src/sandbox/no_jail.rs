@@ -12,7 +12,11 @@ pub(crate) enum Jail {}
 impl Jail {
     /// Returns none.
     #[expect(clippy::unnecessary_wraps, reason = "it can fail where there is one")]
-    pub(crate) fn of(_confinement: &Confinement, _program: &Path) -> io::Result<Option<Self>> {
+    pub(crate) fn of(
+        _confinement: &Confinement,
+        _program: &Path,
+        _files: super::FileStops,
+    ) -> io::Result<Option<Self>> {
         Ok(None)
     }
 
@@ -66,6 +70,7 @@ impl Listener {
     pub(crate) fn serve(
         self,
         _reach: super::LoopbackReach,
+        _recorder: Option<crate::file_history::Recorder>,
         _is_of_run: impl Fn(i32) -> bool + Send + Sync + 'static,
     ) -> io::Result<()> {
         match self {}

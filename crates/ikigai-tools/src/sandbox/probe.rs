@@ -14,7 +14,7 @@ use std::time::SystemTime;
 
 use landlock::{AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr};
 
-use super::{Force, Gap, Jail};
+use super::{FileStops, Force, Gap, Jail};
 use crate::Confinement;
 
 /// Most names tried in one directory.
@@ -48,7 +48,7 @@ fn attempt(place: &ProbeDirectory) -> Force {
         hidden: Arc::from([place.secret.clone()]),
         guarded: Vec::new(),
     };
-    match Jail::of(&confinement, Path::new("")) {
+    match Jail::of(&confinement, Path::new(""), FileStops::None) {
         Ok(Some(jail)) => {
             if let Err(error) = jail.enter() {
                 return Force::None(format!("this kernel refuses it: {error}"));

@@ -4,7 +4,7 @@ use super::*;
 fn a_machine_without_a_sandbox_runs_without_and_says_so() {
     let confinement = reading(Arc::from([]));
 
-    let (jail, warning) = jail(&confinement, Path::new("sh"), &[], || {
+    let (jail, warning) = jail(&confinement, Path::new("sh"), &[], FileStops::None, || {
         Force::None("no Landlock".to_owned())
     })
     .unwrap();
@@ -20,7 +20,7 @@ fn a_machine_without_a_sandbox_runs_without_and_says_so() {
 fn a_machine_with_half_a_sandbox_uses_it() {
     let confinement = reading(Arc::from([]));
 
-    let (jail, warning) = jail(&confinement, Path::new("sh"), &[], || {
+    let (jail, warning) = jail(&confinement, Path::new("sh"), &[], FileStops::None, || {
         Force::Partly(vec![Gap::Signals])
     })
     .unwrap();

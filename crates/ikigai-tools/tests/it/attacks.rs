@@ -215,6 +215,7 @@ attempt(lambda: call({pidfd_open}, keeper, 0) and call({pidfd_getfd}, 3, 0, 0))
         confinement: usual(&work, false, Arc::from([state.clone()])),
         has_temporary: true,
         is_foreground: false,
+        recording: None,
     };
 
     keeper::start(&program(), &state, job).await.unwrap();

@@ -64,6 +64,7 @@ impl Kept {
             confinement: Confinement::None,
             has_temporary: true,
             is_foreground: false,
+            recording: None,
         }
     }
 

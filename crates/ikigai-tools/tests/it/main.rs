@@ -25,6 +25,7 @@ mod races;
 
 mod reading;
 mod reading_git;
+mod recording;
 mod sandbox;
 mod sandboxed_programs;
 mod support;

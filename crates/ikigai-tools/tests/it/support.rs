@@ -35,6 +35,7 @@ impl Line {
                 deadline: PATIENCE,
                 cookie: unique("cookie"),
                 confinement: Confinement::None,
+                recording: None,
             },
             stop_at: None,
         }

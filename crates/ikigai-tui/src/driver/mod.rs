@@ -525,7 +525,8 @@ fn moves_window(update: &UiEvent) -> bool {
             | Kind::Usage
             | Kind::Interrupted
             | Kind::Error
-            | Kind::Process,
+            | Kind::Process
+            | Kind::Files,
         )
         | None => false,
     }

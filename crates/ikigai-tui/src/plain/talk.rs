@@ -427,7 +427,8 @@ impl Talk {
                 | Kind::Interrupted
                 | Kind::Error
                 | Kind::Summary
-                | Kind::Process,
+                | Kind::Process
+                | Kind::Files,
             )
             | None => self.add_row(row),
         }

@@ -307,17 +307,20 @@ fn merge_text(text: &str, merge: &Merge, context: &RenderContext<'_>) -> String 
 fn rewound(data: &RewindData, context: &RenderContext<'_>) -> RenderedBlock {
     let dot = context.sign(Sign::Dot);
     let mut spans = vec![TextSpan::new(rewind_text(data, context), Tone::Agent)];
-    if let Some(files) = data.files.as_deref().filter(|files| !files.is_empty()) {
-        let named: Vec<_> = files.iter().take(8).map(|file| clean_line(file)).collect();
-        let more = match files.len().saturating_sub(named.len()) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        let files = named.join(", ");
-        spans.push(TextSpan::new(
-            format!(" {dot} files keep their changes: {files}{more}"),
-            Tone::Warning,
-        ));
+    let lists = [
+        (&data.restored, "files restored", Tone::Agent),
+        (&data.files, "files keep their changes", Tone::Warning),
+    ];
+    for (files, what, tone) in lists {
+        if let Some(files) = files.as_deref().filter(|files| !files.is_empty()) {
+            let named: Vec<_> = files.iter().take(8).map(|file| clean_line(file)).collect();
+            let more = match files.len().saturating_sub(named.len()) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let files = named.join(", ");
+            spans.push(TextSpan::new(format!(" {dot} {what}: {files}{more}"), tone));
+        }
     }
     let mut lines = Vec::new();
     let sign = match data.via {

@@ -156,6 +156,7 @@ fn tool_events(word: &str) -> Vec<Event> {
 
 fn rewind(via: Via, files: Vec<String>) -> Event {
     Event::Rewind(RewindData {
+        restored: None,
         target: Some(at(4)),
         from: Some(at(9)),
         via: Some(via),

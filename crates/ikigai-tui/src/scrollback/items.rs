@@ -212,7 +212,7 @@ fn add_turn(items: &mut Vec<ScrollbackItem>, at: usize, turn: Option<(RowRef, Tu
 fn is_drawn(entry: &Entry) -> bool {
     let data = entry.row.data.as_deref();
     match entry.kind() {
-        Some(Kind::Usage) => false,
+        Some(Kind::Usage | Kind::Files) => false,
         Some(Kind::Command) => data::read::<CommandData>(data).echo.is_some(),
         // The rows of the call and its result name the child.
         Some(Kind::Fork) => {

@@ -34,6 +34,8 @@ pub(super) fn add_report<'e>(
     let UserInput::Command(typed) = UserInput::parse(echo) else {
         return false;
     };
+    // A rewind may have restored files.
+    let before = before.filter(|entry| entry.kind() != Some(Kind::Files));
     let (kind, count) = match typed.command.reports {
         Some(Kind::Clear) => return is_cleared(before),
         Some(Kind::User) => return is_merged(before, output.lines().count()),

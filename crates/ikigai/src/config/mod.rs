@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use ikigai_core::PersonName;
 use ikigai_core::identity::BadPersonName;
 use ikigai_core::project::ContextLimits;
-use ikigai_engine::Resume;
+use ikigai_engine::{FileChoice, Resume};
 use ikigai_providers::catalogue::{Catalogue, ModelName, ModelSpec};
 use ikigai_providers::registry::ProviderConfig;
 use ikigai_providers::small_file;
@@ -44,6 +44,7 @@ pub(crate) struct Config {
     pub(crate) model: Option<String>,
     /// Handling of interrupted turns at start.
     resume: Option<ResumeWord>,
+    undo: Option<UndoWord>,
     /// Handling of working agents when the terminal closes.
     on_hangup: Option<HangUpWord>,
     /// Name of the colour theme.
@@ -104,6 +105,15 @@ enum ResumeWord {
     Ask,
     Auto,
     Never,
+}
+
+/// `undo`.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "lowercase")]
+enum UndoWord {
+    Ask,
+    Conversation,
+    Files,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq)]
@@ -277,6 +287,15 @@ impl Config {
     /// Returns the name of the user in a local store.
     pub(crate) fn user_name(&self) -> Option<PersonName> {
         self.user.name.clone().map(|name| name.0)
+    }
+
+    /// Returns what rewinds take back, if no option says it.
+    pub(crate) fn file_choice(&self) -> FileChoice {
+        match self.undo {
+            Some(UndoWord::Ask) | None => FileChoice::Ask,
+            Some(UndoWord::Conversation) => FileChoice::Conversation,
+            Some(UndoWord::Files) => FileChoice::Files,
+        }
     }
 
     /// Returns the handling of interrupted turns at start, for front ends that supervise agents.

@@ -81,6 +81,7 @@ keys! {
     "store" "- $XDG_DATA_HOME/ikigai/ikigai.db" Refused "database: PATH, sqlite:PATH or postgres://…"
     "model" "- the first provider with a key, else demo" Replaces "model of new agents: [PROVIDER:]NAME[/LEVEL]"
     "resume" "\"ask\"" Refused "interrupted turns at start: ask (list them), auto (continue) or never (ignore)"
+    "undo" "\"ask\"" Refused "what /undo, /rewind and /redo take back: ask (list files first), conversation (leave files) or files (restore them)"
     "on_hangup" "\"background\"" Refused "when the terminal closes: background (keep working) or pause"
     "theme" "\"terminal\"" Ignored "colours: terminal, dark, light, daltonized or mono"
     "symbols" "- from the locale" Ignored "symbols on the screen: unicode or ascii"

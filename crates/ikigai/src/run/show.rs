@@ -157,7 +157,8 @@ impl RunView {
                 | Kind::Interrupted
                 | Kind::Error
                 | Kind::Summary
-                | Kind::Process,
+                | Kind::Process
+                | Kind::Files,
             )
             | None => {}
         }

@@ -21,6 +21,7 @@ mod e2e;
 mod endurance;
 mod exports;
 mod extensions;
+mod file_history;
 mod grants;
 mod hostile_text;
 mod identity;

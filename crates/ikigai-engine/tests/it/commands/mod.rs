@@ -7,6 +7,7 @@ mod inbox;
 mod lines;
 mod message_size;
 mod pins;
+mod restored_files;
 mod search;
 mod settings;
 mod summary_edit;

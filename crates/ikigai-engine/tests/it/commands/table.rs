@@ -103,7 +103,10 @@ async fn commands_and_warnings_are_the_same_after_a_restart() {
             "/frobnicate",
             "⚠ no command /frobnicate · /help lists them · start with a space to send it as text",
         ),
-        ("/undo now", "⚠ /undo takes no arguments · /undo"),
+        (
+            "/undo now",
+            "⚠ /undo takes no arguments · /undo [--files | --conversation]",
+        ),
         ("/help \"x", "⚠ missing closing \" · /help [command]"),
     ];
     for (typed, expected) in cases {

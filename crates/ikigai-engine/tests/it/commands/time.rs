@@ -191,7 +191,7 @@ async fn rewind_names_unrestored_files_to_user_and_model() {
     world.provider.will_say("done");
     say(&mut worker, "write").await.unwrap();
 
-    let undone = printed(&mut worker, "/undo").await;
+    let undone = printed(&mut worker, "/undo --conversation").await;
 
     let named = "a.txt +2 −0 (plus changes made by shell commands)";
     assert_eq!(
@@ -338,8 +338,8 @@ async fn files_of_turns_that_come_back_are_not_named() {
     }
     let not_restored = ". Files keep their changes: ";
 
-    let one = printed(&mut worker, "/undo").await;
-    let two = printed(&mut worker, "/undo").await;
+    let one = printed(&mut worker, "/undo --conversation").await;
+    let two = printed(&mut worker, "/undo --conversation").await;
     let forward = printed(&mut worker, "/redo").await;
 
     assert!(

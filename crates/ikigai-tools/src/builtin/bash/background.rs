@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::check_workdir;
+use super::{check_workdir, plan_of};
 use crate::background::{BackgroundOrder, ProcessReport, compile};
 use crate::output::MOST_SENT_BYTES;
 use crate::process::keeper::{
@@ -80,6 +80,7 @@ pub(super) async fn start(
     if is_reading {
         process::restrict_git(&mut variables);
     }
+    let recording = plan_of(context.inputs.recording, &context.confinement);
     let job = KeptJob {
         program: process::shell().into(),
         arguments: vec!["-c".into(), "--".into(), command.into()],
@@ -90,6 +91,7 @@ pub(super) async fn start(
         confinement: context.confinement,
         has_temporary: !is_reading,
         is_foreground: false,
+        recording,
     };
     if let Err(reason) = keeper::start(&place.keeper, &place.directory, job).await {
         return failed(reason);

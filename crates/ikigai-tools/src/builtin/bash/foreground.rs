@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::count_lines;
 use crate::background::{BackgroundOrder, ForegroundKeeper, LeftCommand, ProcessReport};
+use crate::file_history::RecordingPlan;
 use crate::output::MOST_KEPT_BYTES;
 use crate::process::keeper::{FollowError, FollowedEnd, FollowedJob, KeptJob, run_followed};
 use crate::process::{self, Ended, Errors, Job, OutputListeners};
@@ -22,6 +23,7 @@ pub(super) struct ForegroundCommand {
     pub(super) deadline: Duration,
     pub(super) cookie: String,
     pub(super) confinement: Confinement,
+    pub(super) recording: Option<RecordingPlan>,
 }
 
 /// Outcome of a command.
@@ -62,6 +64,7 @@ impl ForegroundCommand {
             deadline: self.deadline,
             cookie: self.cookie,
             confinement: self.confinement,
+            recording: self.recording,
         };
         let ended = process::run_with(job, stop, listeners).await;
         ended
@@ -90,6 +93,7 @@ impl ForegroundCommand {
             // It has the directory of the agent.
             has_temporary: false,
             is_foreground: true,
+            recording: self.recording.clone(),
         };
         let followed = FollowedJob {
             job,

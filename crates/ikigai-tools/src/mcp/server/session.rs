@@ -264,5 +264,6 @@ fn job_of(server: &McpServer, settings: &McpProcess) -> Job {
         deadline: Duration::MAX,
         cookie: own_cookie("mcp"),
         confinement,
+        recording: None,
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::file_history::RecordingPlan;
 use crate::process::{Errors, Job, ports_of, runs_of};
 use crate::{AllowedHost, Confinement};
 
@@ -32,6 +33,8 @@ pub struct KeptJob {
     pub has_temporary: bool,
     /// True if a call waits for it: it has no input, and its output is also copied to the call.
     pub is_foreground: bool,
+    /// Recording of the files that it changes.
+    pub recording: Option<RecordingPlan>,
 }
 
 /// A [`KeptJob`] as JSON.
@@ -47,6 +50,15 @@ pub struct KeeperJob {
     confinement: Option<KeeperConfinement>,
     has_temporary: bool,
     is_foreground: bool,
+    #[serde(default)]
+    recording: Option<KeeperRecording>,
+}
+
+/// A [`RecordingPlan`] as JSON.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct KeeperRecording {
+    directory: RawText,
+    roots: Vec<RawText>,
 }
 
 /// A [`Confinement::Sandbox`] as JSON.
@@ -138,6 +150,10 @@ impl KeeperJob {
             confinement,
             has_temporary: job.has_temporary,
             is_foreground: job.is_foreground,
+            recording: job.recording.map(|plan| KeeperRecording {
+                directory: plan.directory.as_path().into(),
+                roots: paths(&plan.roots),
+            }),
         }
     }
 
@@ -191,6 +207,10 @@ impl KeeperJob {
             deadline: Duration::from_millis(self.milliseconds),
             cookie: self.cookie,
             confinement,
+            recording: self.recording.map(|plan| RecordingPlan {
+                directory: plan.directory.into(),
+                roots: paths(plan.roots),
+            }),
         }
     }
 }

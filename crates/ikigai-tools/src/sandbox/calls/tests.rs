@@ -100,7 +100,7 @@ fn the_search_changes_no_answer_of_the_lists() {
         let refusal = SeccompAction::Errno(libc::EPERM.unsigned_abs());
         let refused = compile(rules(network, writes, ipc).unwrap(), refusal).unwrap();
         let of_process = compile(process_rules().unwrap(), SeccompAction::Errno(9)).unwrap();
-        let filter = filter(network, writes, ipc, judge).unwrap();
+        let filter = filter(network, writes, ipc, judge, FileStops::None).unwrap();
         for number in (0..FIRST_NEW).filter(|number| i64::from(*number) != libc::SYS_clone3) {
             for index in 0..6 {
                 for value in values {
@@ -134,7 +134,7 @@ fn unknown_calls_and_architectures_are_not_allowed() {
     let no_such_call = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs();
     let clone3 = u32::try_from(libc::SYS_clone3).unwrap();
     for (network, writes, ipc, judge) in COMBINATIONS {
-        let filter = filter(network, writes, ipc, judge).unwrap();
+        let filter = filter(network, writes, ipc, judge, FileStops::None).unwrap();
         let answer = |number, architecture| {
             let arguments = [0; 6];
             run(
@@ -177,6 +177,7 @@ fn usual_calls_are_allowed_after_few_steps() {
         WriteAccess::Some,
         IpcScope::Private,
         CallJudge::Supervisor,
+        FileStops::None,
     );
     for call in [
         libc::SYS_read,
@@ -197,5 +198,45 @@ fn usual_calls_are_allowed_after_few_steps() {
 
         assert_eq!(answer, libc::SECCOMP_RET_ALLOW);
         assert!(steps < 40, "{call}: {steps} steps");
+    }
+}
+
+/// A recorded command stops at calls that can change files, and at no others.
+#[test]
+fn calls_that_can_change_files_are_stopped_to_be_recorded() {
+    let filter = filter(
+        Network::Loopback,
+        WriteAccess::Some,
+        IpcScope::Private,
+        CallJudge::Supervisor,
+        FileStops::Recorded,
+    );
+    let opening = |flags: i32| {
+        let flags = u64::from(flags.unsigned_abs());
+        (libc::SYS_openat, [0, 0, flags, 0, 0, 0])
+    };
+    let named = |call| (call, [0; 6]);
+    let cases = [
+        (
+            opening(libc::O_RDONLY | libc::O_CLOEXEC),
+            libc::SECCOMP_RET_ALLOW,
+        ),
+        (opening(libc::O_PATH), libc::SECCOMP_RET_ALLOW),
+        (opening(libc::O_WRONLY), libc::SECCOMP_RET_USER_NOTIF),
+        (opening(libc::O_RDWR), libc::SECCOMP_RET_USER_NOTIF),
+        (opening(libc::O_CREAT), libc::SECCOMP_RET_USER_NOTIF),
+        (opening(libc::O_TRUNC), libc::SECCOMP_RET_USER_NOTIF),
+        (named(libc::SYS_renameat2), libc::SECCOMP_RET_USER_NOTIF),
+        (named(libc::SYS_unlinkat), libc::SECCOMP_RET_USER_NOTIF),
+        (named(libc::SYS_write), libc::SECCOMP_RET_ALLOW),
+        (named(libc::SYS_mount), libc::SECCOMP_RET_ERRNO | 1),
+    ];
+    for ((call, arguments), expected) in cases {
+        let call = Call {
+            number: u32::try_from(call).unwrap(),
+            architecture: architecture(),
+            arguments,
+        };
+        assert_eq!(run(filter.as_ref().unwrap(), &call).0, expected, "{call:?}");
     }
 }
