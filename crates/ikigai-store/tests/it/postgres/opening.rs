@@ -441,6 +441,9 @@ fn the_next_server_replaces_one_that_is_missing_or_of_another_kind() {
     assert_eq!(open(&both, "any"), Ok(()));
     assert_eq!(open(&both, "read-write"), Ok(()));
     let of_another_kind = open(&there, "standby").unwrap_err();
-    assert!(of_another_kind.contains("no standby"), "{of_another_kind}");
+    assert!(
+        of_another_kind.contains("not a standby"),
+        "{of_another_kind}"
+    );
     assert!(open(&missing.path().display().to_string(), "any").is_err());
 }
