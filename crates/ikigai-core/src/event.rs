@@ -117,7 +117,7 @@ impl Event {
     /// Messages that a child begins with follow its `fork` row, and delivered mail follows its sender.
     pub fn is_of_person(&self) -> bool {
         match self {
-            Self::System { data, .. } => data.origin != Some(SystemOrigin::Fork),
+            Self::System { data, .. } => data.origin == Some(SystemOrigin::Typed),
             Self::User { data, .. } => data.origin == Some(UserOrigin::Typed),
             Self::Clear | Self::Mark(_) | Self::Rewind(_) => true,
             Self::Fork { data, .. } => data.call.is_none(),

@@ -1,5 +1,6 @@
 //! Kinds: one closed list, and the properties of each kind.
 
+use ikigai_core::data::{Cause, SystemOrigin};
 use ikigai_core::kind::{LEGACY_TOOL, StoredKind, UnknownKind};
 use ikigai_core::load::{LoadError, Loaded, load};
 use ikigai_core::render::{Shown, render};
@@ -240,4 +241,25 @@ fn fork_prompt_row_owned_by_child() {
     assert_eq!(texts(parent), [said(parent, "hello", "typed")]);
     let nothing = load(&log.rows(child)[0]);
     assert_eq!(nothing, Ok(Loaded::Nothing));
+}
+
+/// Rows have an author if a person caused them, not the program or the model.
+#[test]
+fn persons_cause_what_they_type_and_decide() {
+    let set = |command: &str| Event::set(command, serde_json::Map::new());
+    let cases = [
+        (Event::system("prompt", SystemOrigin::Start), false),
+        (Event::system("prompt", SystemOrigin::Typed), true),
+        (Event::Clear, true),
+        (Event::interrupted(Cause::User), true),
+        (Event::interrupted(Cause::Crash), false),
+        (set("start"), true),
+        (set("tools"), false),
+        (Event::resume(), false),
+        (Event::set_pins(Vec::new(), false), false),
+    ];
+
+    for (event, is_of_person) in cases {
+        assert_eq!(event.is_of_person(), is_of_person, "{event:?}");
+    }
 }

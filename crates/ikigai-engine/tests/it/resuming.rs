@@ -3,8 +3,9 @@
 use ikigai_core::data::{self, Cause, CommandData, ErrorData, RewindData, Verdict, Via};
 use ikigai_core::settings::Approve;
 use ikigai_core::words::Severity;
-use ikigai_core::{Row, RowRef, Seq};
+use ikigai_core::{MachineId, Row, RowRef, Seq};
 use ikigai_engine::{EngineError, Outcome, Resume, UiEvent, UserInput};
+use ikigai_store::{Batch, Effect, Log as _, SessionMove};
 use ikigai_testkit::{Step, check_request};
 use serde_json::json;
 
@@ -425,4 +426,39 @@ async fn an_interrupted_turn_can_be_resumed() {
     );
     let resumed = RowRef::new(id, Seq(8));
     assert_eq!(world.rows(id).await[7].at, resumed);
+}
+
+/// E9f: a screen settles and resumes agents of this machine only.
+#[tokio::test(start_paused = true)]
+async fn agents_of_other_machines_are_not_settled() {
+    let (world, _) = World::with_fakes();
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    let steps = [Step::Say("so far".to_owned()), Step::Hang];
+    world.provider.will(steps);
+    dies_after(100, &mut worker, TestJob::Say("go")).await;
+    let restarted = world.restarted();
+    let engine = restarted.engine.clone().with_resume(Resume::Auto);
+    let session = engine.sessions().await.unwrap().remove(0);
+    let place = SessionMove {
+        session: session.id,
+        machine: MachineId::from_random([9; 16]),
+        host: Some("elsewhere".to_owned()),
+        directory: session.directory,
+    };
+    let batch = Batch {
+        with: vec![Effect::MoveSession(place)],
+        ..Batch::default()
+    };
+    restarted.store.commit(batch).await.unwrap();
+
+    let found = engine.supervise().await.unwrap();
+
+    assert_eq!(found, []);
+    assert!(engine.working().is_empty());
+    let record = engine.reader().agent(id).await.unwrap().unwrap();
+    assert!(
+        record.owner.is_some(),
+        "the lease of the dead process stays"
+    );
 }
