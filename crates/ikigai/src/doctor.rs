@@ -6,11 +6,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Result;
 use ikigai_providers::Models;
 use ikigai_providers::presets::PRESETS;
 use ikigai_store::{Agent, AgentRecord, ReadLog, Status, StoreError};
+use ikigai_tools::mcp::McpStatusPhase;
 use ikigai_tools::process;
 use ikigai_tools::sandbox::{self, Force};
 use rustix::fs::{Access, access, statvfs};
@@ -60,6 +62,7 @@ pub(crate) fn doctor(db: Option<String>, order: &DoctorOrder) -> Result<ExitCode
     findings.extend(check_models(&config)?);
     findings.push(check_sandbox(&config)?);
     findings.extend(check_tools(&place, &config)?);
+    findings.extend(check_servers(&place, &config)?);
     for finding in &findings {
         print(&visible(&match finding {
             Finding::Good(found) => format!("ok       {found}\n"),
@@ -183,6 +186,36 @@ fn check_tools(store: &StoreLocation, config: &Config) -> Result<Vec<Finding>> {
         )
     }));
     Ok(findings)
+}
+
+/// Connects to the MCP servers.
+fn check_servers(store: &StoreLocation, config: &Config) -> Result<Vec<Finding>> {
+    let work = config.work();
+    let hidden = tools::hidden_paths(store, &work);
+    let registry = Arc::new(registry(config)?);
+    let all = tools::all(&registry, &work, hidden.into());
+    let blank = tools::safety(store, &registry, &work).blank;
+    let here = Here::find()?;
+    let workdir = Path::new(&here.workdir);
+    let servers = runtime()?.block_on(async {
+        all.servers.connect(workdir).await;
+        all.servers.status(workdir).await
+    });
+    let findings = servers.into_iter().map(|server| {
+        let found = format!("MCP server {}: {}", server.name, server.describe_phase());
+        let found = String::from_utf8_lossy(&blank(found.as_bytes())).into_owned();
+        match server.phase {
+            McpStatusPhase::Failed(_) => Finding::Warning(
+                found,
+                "run `ikigai mcp list` for its last output".to_owned(),
+            ),
+            McpStatusPhase::Disabled
+            | McpStatusPhase::Idle
+            | McpStatusPhase::Starting
+            | McpStatusPhase::Ready => Finding::Good(found),
+        }
+    });
+    Ok(findings.collect())
 }
 
 /// Checks the store's location: write access, privacy and free space.

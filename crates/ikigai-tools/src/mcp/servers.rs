@@ -172,14 +172,15 @@ impl McpServers {
         }
     }
 
-    /// Starts the servers, and waits a moment for those whose tools are unknown.
+    /// Starts the servers whose tools are unknown, and waits a moment for them.
     ///
-    /// For required ones it waits as long as their start may take.
+    /// For required ones it waits as long as their start may take. The others start with a call.
     pub async fn settle(&self, workdir: &Path) {
-        self.start(workdir).await;
+        self.read_project(workdir).await;
         let mut waits = JoinSet::new();
         for server in self.enabled(workdir) {
             if server.known_tools().await.is_none() {
+                server.start();
                 let limit = if server.settings.required {
                     server.settings.startup_timeout
                 } else {

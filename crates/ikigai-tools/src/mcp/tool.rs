@@ -1,5 +1,6 @@
 //! Tool of a server, as agents call it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,6 +66,7 @@ impl Tool for McpTool {
 
     fn prepare(&self, text: &str, _place: &Place) -> Result<Prepared, BadArguments> {
         let tool = &self.offered.tools[self.index];
+        let text = &*without_nulls(text, &tool.spec.parameters);
         let given = parse_object(text, &tool.spec.parameters)?;
         let (class, touches) = self.effects();
         let (server, name) = (self.server.clone(), tool.name.clone());
@@ -87,6 +89,30 @@ impl Tool for McpTool {
     }
 }
 
+/// Leaves out optional arguments that are null: models write that for "not given".
+fn without_nulls<'a>(text: &'a str, schema: &Value) -> Cow<'a, str> {
+    let Ok(Value::Object(mut given)) = serde_json::from_str(text) else {
+        return Cow::Borrowed(text);
+    };
+    let required = schema.get("required").and_then(Value::as_array);
+    let is_required = |name: &str| required.into_iter().flatten().any(|word| word == name);
+    let takes_null = |name: &str| {
+        let kind = schema.pointer(&format!("/properties/{name}/type"));
+        match kind {
+            Some(Value::String(kind)) => kind == "null",
+            Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "null"),
+            // Without a type it may be anything.
+            _ => true,
+        }
+    };
+    let before = given.len();
+    given.retain(|name, value| !value.is_null() || is_required(name) || takes_null(name));
+    if given.len() == before {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(Value::Object(given).to_string())
+}
+
 async fn carry_out(
     server: Arc<McpServer>,
     tool: String,
@@ -106,3 +132,6 @@ async fn carry_out(
         Err(reason) => Output::failed(reason),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -58,6 +58,11 @@ fn servers_are_added_listed_and_removed() {
     assert!(listed.out.contains("● good"), "{}", listed.out);
     let shown = user.ikigai(&["config"]);
     assert!(!shown.out.contains("secret-0123456789"), "{}", shown.out);
+    let doctor = user.ikigai(&["doctor"]);
+    let good = "ok       MCP server good: connected · 1 tool\n";
+    assert!(doctor.out.contains(good), "{}", doctor.out);
+    let bad = "warning  MCP server bad: failed: it ended with exit 3: token is [blanked]\n";
+    assert!(doctor.out.contains(bad), "{}", doctor.out);
     let command = user.ikigai(&["run", "/mcp"]);
     assert!(command.out.contains("good"), "{}", command.out);
 

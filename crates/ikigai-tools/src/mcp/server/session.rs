@@ -181,7 +181,10 @@ impl ServerChild {
 
 fn describe_end(status: &io::Result<ExitStatus>) -> String {
     match status {
-        Ok(status) => format!("it ended with {}", describe_exit(*status)),
+        Ok(status) if status.code().is_some() => {
+            format!("it ended with {}", describe_exit(*status))
+        }
+        Ok(status) => format!("it was {}", describe_exit(*status)),
         Err(error) => format!("it cannot be watched: {error}"),
     }
 }
