@@ -72,7 +72,7 @@ impl Session {
             McpLaunch::Process(process) => {
                 let mut child = None;
                 let started = start_process(server, process, revision, &mut child);
-                let failure = match timeout(limit, started).await {
+                let mut failure = match timeout(limit, started).await {
                     Ok(Ok(session)) => {
                         return Ok(Self { child, ..session });
                     }
@@ -83,6 +83,7 @@ impl Session {
                 };
                 if let Some(child) = child {
                     child.end().await;
+                    failure.reason = with_last_line(server, failure.reason);
                 }
                 Err(failure)
             }
@@ -135,10 +136,7 @@ impl Session {
         if let Some(child) = self.child.take() {
             child.end().await;
         }
-        match server.tail.lines().pop() {
-            Some(last) => format!("{reason}: {last}"),
-            None => reason,
-        }
+        with_last_line(server, reason)
     }
 
     /// Waits until the server ends or breaks a limit. Safe to cancel.
@@ -221,22 +219,26 @@ async fn start_process(
             Ok(connection) => Ok(Session { connection, changes, child: None }),
             Err(McpFailure::Closed) => {
                 let reason = child.ended().await;
-                Err(refusal(server, reason))
+                Err(refusal(reason))
             }
-            Err(failure) => Err(refusal(server, failure.to_string())),
+            Err(failure) => Err(refusal(failure.to_string())),
         },
-        reason = child.process.wait() => Err(refusal(server, describe_end(&reason))),
+        reason = child.process.wait() => Err(refusal(describe_end(&reason))),
     }
 }
 
-fn refusal(server: &McpServer, reason: String) -> StartFailure {
-    let reason = match server.tail.lines().pop() {
-        Some(last) => format!("{reason}: {last}"),
-        None => reason,
-    };
+fn refusal(reason: String) -> StartFailure {
     StartFailure {
         reason,
         is_refusal: true,
+    }
+}
+
+/// Adds the last line that a server printed; everything that it printed must have been read.
+fn with_last_line(server: &McpServer, reason: String) -> String {
+    match server.tail.lines().pop() {
+        Some(last) => format!("{reason}: {last}"),
+        None => reason,
     }
 }
 
