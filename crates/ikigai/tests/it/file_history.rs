@@ -143,7 +143,8 @@ fn blame_names_the_call_of_each_line() {
     let user = TestUser::new();
     prepare(&user);
     run(&user, "sed -i s/second/2nd/ src/one");
-    run(&user, "mv src/one src/moved; echo end >> src/moved");
+    run(&user, "mv src/one src/moved");
+    run(&user, "echo end >> src/moved");
     let file = project(&user).join("src/moved");
     fs::write(&file, fs::read_to_string(&file).unwrap() + "by hand\n").unwrap();
 
@@ -152,12 +153,12 @@ fn blame_names_the_call_of_each_line() {
     let lines: Vec<_> = blamed.out.lines().collect();
     assert_eq!(lines.len(), 5, "{}{}", blamed.out, blamed.err);
     let source = |line: &str| {
-        let words = ["sed -i", "mv src", "(not recorded)"];
+        let words = ["sed -i", "echo end", "(not recorded)"];
         words.into_iter().find(|word| line.contains(word))
     };
     let sources: Vec<_> = lines.iter().map(|line| source(line).unwrap()).collect();
     let unknown = "(not recorded)";
-    assert_eq!(sources, [unknown, "sed -i", unknown, "mv src", unknown]);
+    assert_eq!(sources, [unknown, "sed -i", unknown, "echo end", unknown]);
     let one = user.ikigai(&["blame", "--porcelain", "src/moved:2"]);
     assert!(one.out.contains("tool bash\n"), "{}", one.out);
     assert!(one.out.ends_with("\t2nd\n"), "{}", one.out);
