@@ -23,6 +23,16 @@ pub struct Batch {
     pub with: Vec<Effect>,
 }
 
+impl Batch {
+    /// Returns true if another process appends to an agent's log, as when a person forks it.
+    ///
+    /// An agent's own fork claims the lease, so that nothing is forked after a kill.
+    pub(crate) fn claims_without_lease(&self, agent: AgentId) -> bool {
+        let mut heads = self.heads.iter();
+        heads.any(|claim| claim.agent == agent && claim.lease.is_none())
+    }
+}
+
 /// Right to append rows to an agent's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadClaim {

@@ -69,9 +69,11 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
             );
             exit::AGENT.into()
         }
-        Some(
-            EngineError::NoSuchAgent(_) | EngineError::Ambiguous { .. } | EngineError::Dead(_),
-        ) => {
+        Some(EngineError::Dead(_)) => {
+            print_stderr("hint: `ikigai run --agent NAME '/fork PROMPT'` continues from it");
+            exit::AGENT.into()
+        }
+        Some(EngineError::NoSuchAgent(_) | EngineError::Ambiguous { .. }) => {
             print_stderr("hint: `ikigai agents` lists them");
             exit::AGENT.into()
         }

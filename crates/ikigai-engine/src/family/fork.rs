@@ -7,7 +7,6 @@ use ikigai_core::settings::{Approve, ModelChoice};
 use ikigai_core::{AgentId, AgentState, Epoch, Event, Row, RowRef, Seq, Settings};
 use ikigai_store::{
     Agent, AgentEffect, AgentRecord, Batch, CommitError, Effect, HeadClaim, LeaseClaim, NewAgent,
-    Status,
 };
 use ikigai_tools::tool_names::current_name;
 
@@ -237,7 +236,7 @@ impl Family<'_> {
     }
 }
 
-/// Creates a child of an agent of any process, and opens it.
+/// Creates a child of an agent of any process, or of an ended one, and opens it.
 /// The parent's row is appended without its lease, so its holder continues undisturbed; this
 /// process gets the child's lease.
 pub(crate) async fn fork_held_ledger(
@@ -247,9 +246,6 @@ pub(crate) async fn fork_held_ledger(
     starter: Starter,
 ) -> Result<Ledger, EngineError> {
     let parent = with_room(engine, parent).await?;
-    if parent.status != Status::Running {
-        return Err(EngineError::Dead(parent.name));
-    }
     let agent = Agent::restore(engine.reader(), parent.id).await?;
     let child = draw_agent(engine.environment());
     let mode = engine.in_force(&agent.state).mode;

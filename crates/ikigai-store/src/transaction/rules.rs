@@ -23,6 +23,7 @@ pub fn decide<'b>(facts: &Facts, batch: &'b Batch) -> Result<Writes<'b>, CommitE
     let counts = check(batch)?;
     let mut decision = Decider {
         facts,
+        batch,
         changes: FactChanges::default(),
         list: Vec::with_capacity(batch.heads.len() + batch.with.len() + 1),
         committed: Committed::default(),
@@ -31,7 +32,7 @@ pub fn decide<'b>(facts: &Facts, batch: &'b Batch) -> Result<Writes<'b>, CommitE
     for effect in before {
         decision.add_effect(effect)?;
     }
-    decision.add_rows(batch, &counts)?;
+    decision.add_rows(&counts)?;
     for effect in after {
         decision.add_effect(effect)?;
     }
@@ -122,6 +123,7 @@ pub(super) fn precedes_rows(effect: &Effect) -> bool {
 /// A decision in progress: the facts, with the changes so far on top of them.
 pub(super) struct Decider<'f, 'b> {
     pub(super) facts: &'f Facts,
+    batch: &'b Batch,
     pub(super) changes: FactChanges,
     pub(super) list: Vec<Write<'b>>,
     committed: Committed,
@@ -163,11 +165,8 @@ impl<'b> Decider<'_, 'b> {
         Err(CommitError::Fenced { agent, epoch })
     }
 
-    fn add_rows(
-        &mut self,
-        batch: &'b Batch,
-        counts: &HashMap<AgentId, u64>,
-    ) -> Result<(), CommitError> {
+    fn add_rows(&mut self, counts: &HashMap<AgentId, u64>) -> Result<(), CommitError> {
+        let batch = self.batch;
         // Every process locks heads in the same order.
         let mut claims = batch.heads.clone();
         claims.sort_unstable_by_key(|claim| claim.agent);
@@ -308,6 +307,7 @@ impl<'b> Decider<'_, 'b> {
         self.check_session(session)?;
         if let Some(parent) = agent.parent
             && self.agent(parent)?.status != Status::Running
+            && !self.batch.claims_without_lease(parent)
         {
             return Err(CommitError::Dead(parent));
         }

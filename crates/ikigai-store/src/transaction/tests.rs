@@ -332,8 +332,21 @@ fn an_agent_is_created_once_of_what_exists() {
 
     let mut world = World::new();
     world.agent(0).status = Status::Dead;
-    let dead = world.effect_refusal([orphan]);
+    let dead = world.effect_refusal([orphan.clone()]);
     assert!(matches!(dead, CommitError::Dead(parent) if parent == a));
+    let fork = |head: HeadClaim| Batch {
+        heads: vec![head],
+        with: vec![orphan.clone()],
+        ..Batch::default()
+    };
+    // An agent that was killed cannot fork, but a person can fork it.
+    let own = world.refusal(&fork(claim(a, 1, 2)));
+    assert!(matches!(own, CommitError::Dead(parent) if parent == a));
+    let free = HeadClaim {
+        agent: a,
+        lease: None,
+    };
+    assert!(world.decide(&fork(free)).is_ok());
 }
 
 #[test]

@@ -38,30 +38,8 @@ impl Driver {
         owner: &ProcessRecord,
     ) -> bool {
         let (id, input) = (submission.id, &submission.input);
-        match self.engine.screen_line(agent, input).await {
-            // Commands of this screen are not for the other one.
-            Ok(Some(next)) => {
-                self.app.mark_received(id);
-                self.app
-                    .handle_event(agent, &UiEvent::Next(next), Instant::now());
-                return true;
-            }
-            Ok(None) => {}
-            Err(error) => {
-                self.not_submitted(agent, submission, &error);
-                return true;
-            }
-        }
-        match self.fork_here(agent, input).await {
-            Ok(true) => {
-                self.app.mark_received(id);
-                return true;
-            }
-            Ok(false) => {}
-            Err(error) => {
-                self.not_submitted(agent, submission, &error);
-                return true;
-            }
+        if Box::pin(self.runs_without_agent(agent, submission)).await {
+            return true;
         }
         let where_to = format!("pid {} on {}", owner.pid, owner.host);
         let submit = ControlRequest::Submit {
@@ -94,21 +72,31 @@ impl Driver {
         true
     }
 
-    /// Forks an agent that another process holds; the children are this one's. `false` if the line
-    /// asks for no fork.
-    async fn fork_here(&mut self, agent: AgentId, input: &UserInput) -> Result<bool, EngineError> {
-        let Some(record) = self.engine.reader().agent(agent).await? else {
-            return Ok(false);
+    /// Executes a line that needs no lease on its agent: a command of this screen, or a fork.
+    ///
+    /// Returns `false` for any other line.
+    pub(super) async fn runs_without_agent(
+        &mut self,
+        agent: AgentId,
+        submission: &Submission,
+    ) -> bool {
+        let (id, input) = (submission.id, &submission.input);
+        let done = match self.engine.screen_line(agent, input).await {
+            Ok(Some(next)) => {
+                self.app.mark_received(id);
+                self.app
+                    .handle_event(agent, &UiEvent::Next(next), Instant::now());
+                return true;
+            }
+            Ok(None) => Box::pin(fork_here(self, agent, input)).await,
+            Err(error) => Err(error),
         };
-        let Some((output, idle)) = self.engine.fork_here(&record, input).await? else {
-            return Ok(false);
-        };
-        self.app.toast(output.trim_end().to_owned());
-        self.tree.want();
-        if let Some(child) = idle {
-            self.show(child).await;
+        match done {
+            Ok(true) => self.app.mark_received(id),
+            Ok(false) => return false,
+            Err(error) => self.not_submitted(agent, submission, &error),
         }
-        Ok(true)
+        true
     }
 
     /// Takes an agent over from its owner.
@@ -194,7 +182,7 @@ impl Driver {
 }
 
 /// Sends a request to the process that holds an agent.
-async fn ask(
+pub(super) async fn ask(
     driver: &Driver,
     owner: &ProcessRecord,
     request: ControlRequest,
@@ -243,6 +231,27 @@ async fn check_workdir(driver: &Driver, agent: AgentId) -> Result<(), String> {
     Err(format!(
         "{workdir} does not exist on this machine · /fork or /export the agent instead"
     ))
+}
+
+/// Forks an agent that another process holds, or an ended one; the children are this one's.
+/// `false` if the line asks for no fork.
+async fn fork_here(
+    driver: &mut Driver,
+    agent: AgentId,
+    input: &UserInput,
+) -> Result<bool, EngineError> {
+    let Some(record) = driver.engine.reader().agent(agent).await? else {
+        return Ok(false);
+    };
+    let Some((output, idle)) = driver.engine.fork_here(&record, input).await? else {
+        return Ok(false);
+    };
+    driver.app.toast(output.trim_end().to_owned());
+    driver.tree.want();
+    if let Some(child) = idle {
+        driver.show(child).await;
+    }
+    Ok(true)
 }
 
 /// Agents that background processes released.

@@ -81,6 +81,11 @@ impl Driver {
         {
             return;
         }
+        if matches!(error, EngineError::Dead(_))
+            && Box::pin(self.runs_without_agent(agent, &submission)).await
+        {
+            return;
+        }
         self.not_submitted(agent, &submission, &error);
     }
 
@@ -92,7 +97,9 @@ impl Driver {
         error: &EngineError,
     ) {
         let reason = match error {
-            EngineError::Dead(name) => format!("{name} has ended. Ctrl-X ↑ for its parent"),
+            EngineError::Dead(name) => {
+                format!("{name} has ended. /fork continues from it, Ctrl-X ↑ shows its parent")
+            }
             error => error.to_string(),
         };
         let id = submission.id;

@@ -44,6 +44,13 @@ impl<W: Write> Plain<W> {
             Err(error) => error,
         };
         let is_held = matches!(&error, EngineError::Commit(CommitError::Held { .. }));
+        if is_held || matches!(&error, EngineError::Dead(_)) {
+            match self.fork_here(agent, &submission).await {
+                Ok(true) => return,
+                Ok(false) => {}
+                Err(error) => return self.not_submitted(&submission, &error),
+            }
+        }
         if !is_held || !submission.input.is_message() {
             return self.not_submitted(&submission, &error);
         }
@@ -55,6 +62,25 @@ impl<W: Write> Plain<W> {
             }
             Err(error) => self.not_submitted(&submission, &error),
         }
+    }
+
+    /// Forks an agent that this process cannot open; `false` if the line asks for no fork.
+    async fn fork_here(
+        &mut self,
+        agent: AgentId,
+        submission: &Submission,
+    ) -> Result<bool, EngineError> {
+        let Some(record) = self.engine.reader().agent(agent).await? else {
+            return Ok(false);
+        };
+        let forked = self.engine.fork_here(&record, &submission.input).await?;
+        let Some((output, idle)) = forked else {
+            return Ok(false);
+        };
+        self.outbox.mark_received(submission.id);
+        self.talk.not_said(output.trim_end());
+        self.talk.show_forked(idle);
+        Ok(true)
     }
 
     /// Keeps a message that the store could not take. Reports any other line as not stored.

@@ -213,31 +213,36 @@ impl<W: Write> Plain<W> {
 
     /// Executes wanted actions; returns false to quit.
     async fn carry_out(&mut self) -> Result<bool, PlainError> {
-        for want in self.talk.take_wants() {
-            match want {
-                Want::Say(agent, request) => self.say(agent, request).await,
-                Want::Show(agent) => {
-                    self.engine.note_use(agent);
-                    self.begin(agent).await?;
+        loop {
+            let wants = self.talk.take_wants();
+            if wants.is_empty() {
+                return Ok(true);
+            }
+            for want in wants {
+                match want {
+                    Want::Say(agent, request) => self.say(agent, request).await,
+                    Want::Show(agent) => {
+                        self.engine.note_use(agent);
+                        self.begin(agent).await?;
+                    }
+                    Want::ReadNames => self.read_names().await?,
+                    // Input from a pipe is not echoed anyway.
+                    Want::Hide => {
+                        let newline = |modes: &mut Termios| {
+                            modes.local_modes.insert(LocalModes::ECHONL);
+                        };
+                        self.hidden = HiddenInput::begin(io::stdin(), newline).ok();
+                    }
+                    Want::Unhide => self.hidden = None,
+                    Want::TakeKey(provider, key) => {
+                        self.engine.set_typed_key(&provider, key);
+                        let command = UserRequest::parse(format!("/key {provider}"));
+                        self.say(self.talk.current(), command).await;
+                    }
+                    Want::Quit => return Ok(false),
                 }
-                Want::ReadNames => self.read_names().await?,
-                // Input from a pipe is not echoed anyway.
-                Want::Hide => {
-                    let newline = |modes: &mut Termios| {
-                        modes.local_modes.insert(LocalModes::ECHONL);
-                    };
-                    self.hidden = HiddenInput::begin(io::stdin(), newline).ok();
-                }
-                Want::Unhide => self.hidden = None,
-                Want::TakeKey(provider, key) => {
-                    self.engine.set_typed_key(&provider, key);
-                    let command = UserRequest::parse(format!("/key {provider}"));
-                    self.say(self.talk.current(), command).await;
-                }
-                Want::Quit => return Ok(false),
             }
         }
-        Ok(true)
     }
 
     async fn say(&mut self, agent: AgentId, request: UserRequest) {

@@ -126,6 +126,12 @@ impl Talk {
         self.names = names;
     }
 
+    /// Asks for the names of new agents, and to show one of them.
+    pub(super) fn show_forked(&mut self, agent: Option<AgentId>) {
+        self.wants.push(Want::ReadNames);
+        self.wants.extend(agent.map(Want::Show));
+    }
+
     pub(super) fn take_wants(&mut self) -> Vec<Want> {
         std::mem::take(&mut self.wants)
     }

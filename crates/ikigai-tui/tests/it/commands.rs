@@ -142,6 +142,30 @@ async fn whoever_is_reaped_keeps_the_name_in_the_rows_that_mention_it() {
     }
 }
 
+/// An ended agent is read and forked; a message to it names what continues.
+#[tokio::test]
+async fn an_ended_agent_is_forked_on_the_screen() {
+    let mut stage = Stage::new((100, 24)).await;
+    stage.talk("hello", "Good day.").await;
+    stage.line("/fork --name docs").await;
+    stage.sees("[docs").await;
+    stage.talk("what is it", "A lexer.").await;
+    stage.line("/switch parser").await;
+    stage.sees("[parser").await;
+    stage.line("/kill docs").await;
+    stage.sees("✗ killed docs").await;
+    stage.line("/switch docs").await;
+    stage.sees("A lexer.").await;
+
+    stage.line("go on").await;
+    stage.sees("docs has ended. /fork continues from it").await;
+    stage.line("/fork --name more").await;
+
+    stage.sees("[more").await;
+    stage.sees("A lexer.").await;
+    stage.talk("go on", "With tokens.").await;
+}
+
 #[tokio::test]
 async fn what_was_said_for_a_moment_goes_with_the_next_line_that_is_sent() {
     let mut stage = Stage::new((90, 24)).await;

@@ -198,11 +198,11 @@ fn given_up(stop: &Stop) -> Done {
 enum Opened {
     /// This process holds it; the job is to be done.
     Here(Worker, AgentJob),
-    /// Another process holds it; these new children have a message to answer.
+    /// Another process holds it, or it has ended; these new children have a message to answer.
     Children(Worker, Vec<Worker>),
     /// Another process holds it and got the message, or the command was refused; the user knows.
     Elsewhere,
-    /// Another process holds it; a new child waits for its user.
+    /// Another process holds it, or it has ended; a new child waits for its user.
     Forked,
 }
 
@@ -221,6 +221,13 @@ async fn open(program: &ProgramContext, order: &RunOrder, job: AgentJob) -> Resu
             Err(EngineError::Commit(CommitError::Held { owner, .. })) => {
                 return without_lease(program, job, &agent, owner).await;
             }
+            Err(error @ EngineError::Dead(_)) => match job {
+                AgentJob::Line(input) => {
+                    let forked = fork_by_line(program, &agent, &input).await?;
+                    return forked.ok_or_else(|| error.into());
+                }
+                _ => return Err(error.into()),
+            },
             opened => opened?,
         }
     } else {
@@ -271,18 +278,31 @@ async fn without_lease(
         )));
         return Ok(Opened::Elsewhere);
     }
-    let Some(mut forked) = program.engine.fork_line(agent, &input).await? else {
-        return refuse();
+    match fork_by_line(program, agent, &input).await? {
+        Some(forked) => Ok(forked),
+        None => refuse(),
+    }
+}
+
+/// Executes a `/fork` of an agent that another process holds, or that has ended; none for other
+/// lines.
+async fn fork_by_line(
+    program: &ProgramContext,
+    agent: &AgentRecord,
+    input: &UserInput,
+) -> Result<Option<Opened>> {
+    let Some(mut forked) = program.engine.fork_line(agent, input).await? else {
+        return Ok(None);
     };
     print(&visible(&forked.output))?;
     let Some(last) = forked.children.pop() else {
-        return Ok(Opened::Forked);
+        return Ok(Some(Opened::Forked));
     };
     if !forked.have_work {
         last.release().await?;
-        return Ok(Opened::Forked);
+        return Ok(Some(Opened::Forked));
     }
-    Ok(Opened::Children(last, forked.children))
+    Ok(Some(Opened::Children(last, forked.children)))
 }
 
 /// Returns true if the process that holds an agent accepted a message for it.

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use ikigai_core::data::{self, AgentKilledData, AnsweredBy, Cause, KilledBy};
 use ikigai_core::{AgentId, RowRef, Seq};
-use ikigai_engine::{AgentJob, Answer, FrontEnd, Outcome, Stop, USER_REQUESTS, UserRequest};
+use ikigai_engine::{
+    AgentJob, Answer, FrontEnd, Outcome, Stop, USER_REQUESTS, UserInput, UserRequest,
+};
 use ikigai_store::{MailState, Status};
 use ikigai_testkit::Step;
 use tokio::sync::mpsc;
@@ -267,6 +269,48 @@ async fn a_kill_by_another_process_stops_the_holder() {
     assert_eq!(world.outputs(root).await[1], "one: dead");
     let one = world.id_of("one").await;
     assert_eq!(world.kinds(one).await.pop().as_deref(), Some("interrupted"));
+}
+
+/// A person forks an ended agent. The child continues from it, also if its parent was the last
+/// agent of its family that lived.
+#[tokio::test(start_paused = true)]
+async fn an_ended_agent_is_forked() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    typed(&mut worker, "/fork --name one").await;
+    let one = world.named("one").await;
+    let mut child = world.engine.open(&one).await.unwrap();
+    world
+        .provider
+        .will_say_to("the number", "the number is seven");
+    work(&mut child, "the number").await;
+    child.release().await.unwrap();
+    typed(&mut worker, "/kill one").await;
+    let one = world.named("one").await;
+    assert!(world.engine.open(&one).await.is_err());
+    let before = world.rows(one.id).await.len();
+
+    let line = UserInput::parse("/fork --name two go on");
+    let forked = world.engine.fork_line(&one, &line).await.unwrap();
+
+    let mut two = forked.unwrap().children.pop().unwrap();
+    world.provider.will_say_to("go on", "eight");
+    let (done, _) = work_and_say(&mut two, AgentJob::Answer, std::future::pending()).await;
+    assert_eq!(done.unwrap(), Outcome::Completed);
+    let request = world.provider.requests().pop().unwrap();
+    let text = format!("{request:?}");
+    assert!(text.contains("the number is seven"), "{text}");
+    let two = world.named("two").await;
+    assert_eq!(two.parent, Some(one.id));
+    assert_eq!(two.fork_point.unwrap().agent, one.id);
+    // The fork is a row of the ended agent, which stays ended.
+    assert_eq!(world.rows(one.id).await.len(), before + 1);
+    assert_eq!(world.named("one").await.status, Status::Dead);
+    assert!(world.engine.open(&one).await.is_err());
+    // It is killed with its family.
+    let events = typed(&mut worker, "/kill one").await;
+    let killed = world.named("two").await.status;
+    assert_eq!(killed, Status::Dead, "{events:#?}");
 }
 
 /// A kill interrupts an agent that only waits for its children to end.
