@@ -243,6 +243,7 @@ fn find_guarded(workdir: &Path, writable: &[PathBuf]) -> GuardedPaths {
     for nested in nested_repositories(workdir) {
         let paths = match nested {
             NestedRepository::Checkout(checkout) => repository_paths(&checkout),
+            NestedRepository::Settings(directory) => RepositoryPaths::of_settings(&directory),
             NestedRepository::Bare(git) => RepositoryPaths {
                 read_only: vec![git.join("hooks")],
                 git_configurations: vec![git.join("config")],

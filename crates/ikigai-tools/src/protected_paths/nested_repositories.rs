@@ -1,4 +1,4 @@
-//! Search for repositories below a working directory.
+//! Search for repositories and guarded directories below a working directory.
 //!
 //! The search lists every directory up to a limit. Listings are cached by the stamp of their
 //! directory, so that a later search reads only directories that changed.
@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use super::is_guarded_name;
 use crate::directory_stamp::DirectoryStamp;
 
 /// Limit on directories that are searched.
@@ -22,13 +23,15 @@ const NOT_SEARCHED: &[&str] = &[".git", "node_modules", "target"];
 /// Trees of working directories, most recently used last.
 static CACHE: Mutex<Vec<Directory>> = Mutex::new(Vec::new());
 
-/// Repository below a working directory.
+/// Repository or guarded directory below a working directory.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NestedRepository {
     /// Directory with a `.git`.
     Checkout(PathBuf),
     /// Directory that git takes for a repository without a checkout.
     Bare(PathBuf),
+    /// Directory with settings of agents or editors, such as `.vscode`, and without a `.git`.
+    Settings(PathBuf),
 }
 
 /// Directory as it was when the search last read it.
@@ -39,6 +42,8 @@ struct Directory {
     stamp: Option<DirectoryStamp>,
     subdirectories: Vec<Directory>,
     has_git: bool,
+    /// True if it has another guarded directory.
+    has_settings: bool,
     /// True if it has the three entries by which git knows a repository.
     is_bare: bool,
 }
@@ -50,6 +55,7 @@ impl Directory {
             stamp: None,
             subdirectories: Vec::new(),
             has_git: false,
+            has_settings: false,
             is_bare: false,
         }
     }
@@ -73,10 +79,14 @@ impl Directory {
             .map(|known| (known.path.clone(), known))
             .collect();
         let mut bare_parts = 0;
-        self.has_git = false;
+        (self.has_git, self.has_settings) = (false, false);
         for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
             let name = entry.file_name();
-            self.has_git |= name.eq_ignore_ascii_case(".git");
+            if name.to_str().is_some_and(is_guarded_name) {
+                let is_git = name.eq_ignore_ascii_case(".git");
+                self.has_git |= is_git;
+                self.has_settings |= !is_git;
+            }
             if ["HEAD", "objects", "refs"].iter().any(|part| name == *part) {
                 bare_parts += 1;
             }
@@ -125,6 +135,9 @@ impl Directory {
                 found.push(NestedRepository::Checkout(directory.path.clone()));
             } else if directory.is_bare {
                 found.push(NestedRepository::Bare(directory.path.clone()));
+            }
+            if directory.has_settings && !directory.has_git {
+                found.push(NestedRepository::Settings(directory.path.clone()));
             }
             pending.extend(&mut directory.subdirectories);
         }

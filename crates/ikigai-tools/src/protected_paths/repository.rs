@@ -54,6 +54,13 @@ pub fn repository_paths(directory: &Path) -> RepositoryPaths {
 }
 
 impl RepositoryPaths {
+    /// Returns the settings of agents and editors in a directory that is no repository.
+    pub(super) fn of_settings(directory: &Path) -> Self {
+        let mut paths = Self::default();
+        paths.add_checkout(directory);
+        paths
+    }
+
     fn add_checkout(&mut self, checkout: &Path) {
         if self.checkouts.iter().any(|known| known == checkout) {
             return;

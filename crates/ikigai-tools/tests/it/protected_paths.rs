@@ -41,6 +41,8 @@ const SETUP: &str = r#"
     git config alias.mine status
     echo '{}' >.vscode/settings.json
     echo '{}' >.claude/settings.json
+    mkdir -p part/.vscode
+    echo '{}' >part/.vscode/settings.json
     make nested
     printf '#!/bin/sh\nexit 0\n' >nested/.git/hooks/existing
     chmod +x nested/.git/hooks/existing
@@ -174,6 +176,9 @@ async fn nothing_that_runs_later_is_left_by_a_command() {
         "rm -rf .claude; mkdir -p .claude/hooks; echo evil >.claude/hooks/x".to_owned(),
         "mkdir -p .ikigai/tools; echo evil >.ikigai/tools/x-tool".to_owned(),
         "mkdir -p nested/.vscode lib/.claude; echo evil >nested/.vscode/tasks.json; echo evil >lib/.claude/x".to_owned(),
+        "mkdir -p part/.claude sub/deep/.ikigai/tools; echo evil >part/.claude/x; echo evil >sub/deep/.ikigai/tools/x-tool".to_owned(),
+        "echo evil >part/.vscode/tasks.json; echo evil >part/.vscode/settings.json".to_owned(),
+        "rm -rf part/.vscode; ln -s ../nested part/.vscode".to_owned(),
         "mkdir .ikigai; cd .ikigai; seq 5000 | xargs touch; echo evil >zzz; echo evil >aaa".to_owned(),
         "git config core.fsmonitor evil; git config user.name changed".to_owned(),
         "git config alias.mine '!evil'; git config alias.other '!evil'".to_owned(),

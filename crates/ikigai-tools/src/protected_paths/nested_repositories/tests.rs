@@ -9,6 +9,7 @@ fn checkouts(workdir: &Path) -> Vec<String> {
         .map(|nested| match nested {
             NestedRepository::Checkout(path) => relative(path),
             NestedRepository::Bare(path) => format!("bare {}", relative(path)),
+            NestedRepository::Settings(path) => format!("settings {}", relative(path)),
         })
         .collect();
     found.sort();
@@ -57,6 +58,11 @@ fn repositories_that_come_and_go_after_a_search_are_seen_by_the_next() {
     fs::remove_dir(a.join("refs")).unwrap();
     fs::create_dir_all(workdir.join("c/d/.git")).unwrap();
     assert_eq!(checkouts(workdir), ["c/d"]);
+
+    fs::create_dir(b.join(".Claude")).unwrap();
+    fs::create_dir_all(workdir.join("node_modules/x/.vscode")).unwrap();
+    fs::create_dir(workdir.join("c/d/.vscode")).unwrap();
+    assert_eq!(checkouts(workdir), ["c/d", "settings a/b"]);
 }
 
 #[test]
