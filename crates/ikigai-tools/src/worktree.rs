@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +15,9 @@ use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
 use crate::Confinement;
+use crate::files::sha256_hex;
 use crate::process::{
-    Cause, ChildEnvironment, Ended, Errors, Job, own_cookie, restrict_git, run, shell,
+    Cause, ChildEnvironment, Ended, Errors, Job, end_cookie, own_cookie, restrict_git, run, shell,
 };
 
 /// Time limit of one step; a checkout of a large repository takes long.
@@ -60,6 +62,8 @@ admin=$1/worktrees/${2##*/}
 at=$3
 if [ -f "$admin/locked" ]; then
     rm -rf -- "$2" "$admin"
+elif [ -d "$admin" ] && [ ! -f "$admin/HEAD" ]; then
+    rm -rf -- "$admin"
 elif [ -f "$admin/HEAD" ]; then
     if [ -d "$2" ]; then
         printf 'gitdir: %s\n' "$admin" >"$2/.git"
@@ -208,10 +212,19 @@ impl Worktree {
         self.repository.join("worktrees").join(name)
     }
 
+    /// Returns the cookie of its creation. Only the process that holds its agent creates it.
+    fn cookie(&self) -> String {
+        format!(
+            "worktree-{}",
+            sha256_hex(self.admin().as_os_str().as_bytes())
+        )
+    }
+
     /// Returns true if the worktree is complete.
     pub async fn is_ready(&self) -> bool {
         let (link, admin) = (self.path.join(".git"), self.admin());
-        let ready = move || link.is_file() && admin.is_dir() && !admin.join(LOCKED).exists();
+        let ready =
+            move || link.is_file() && admin.join("HEAD").is_file() && !admin.join(LOCKED).exists();
         spawn_blocking(ready).await.unwrap_or(false)
     }
 
@@ -290,7 +303,12 @@ impl Git {
         let arguments = [&worktree.repository, &worktree.path].map(|path| path.clone().into());
         let arguments = [&arguments[..], &[worktree.base.clone().into()]].concat();
         let directory = worktree.repository.clone();
-        let ended = self.run(&[CREATE], &arguments, &directory, write).await?;
+        // The git of an ikigai that was killed may still be at it.
+        let cookie = worktree.cookie();
+        let former = cookie.clone();
+        let _ = spawn_blocking(move || end_cookie(&former)).await;
+        let run = self.run_as(cookie, &[CREATE], &arguments, &directory, write);
+        let ended = run.await?;
         match exit_of(&ended) {
             Some(0) => Ok(()),
             _ => Err(reason_of(&ended)),
@@ -359,6 +377,20 @@ impl Git {
         directory: &Path,
         write: Vec<PathBuf>,
     ) -> Result<Ended, String> {
+        let cookie = own_cookie("git");
+        self.run_as(cookie, scripts, arguments, directory, write)
+            .await
+    }
+
+    /// Runs a script with this cookie.
+    async fn run_as(
+        &self,
+        cookie: String,
+        scripts: &[&str],
+        arguments: &[OsString],
+        directory: &Path,
+        write: Vec<PathBuf>,
+    ) -> Result<Ended, String> {
         if shell() != "bash" {
             return Err("worktrees need bash".to_owned());
         }
@@ -375,7 +407,7 @@ impl Git {
             errors: Errors::Apart,
             most_bytes: MOST_BYTES,
             deadline: DEADLINE,
-            cookie: own_cookie("git"),
+            cookie,
             confinement: self.confinement(write),
             recording: None,
         };

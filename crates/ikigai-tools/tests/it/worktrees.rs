@@ -9,6 +9,8 @@ use std::sync::Arc;
 use ikigai_tools::process::ChildEnvironment;
 use ikigai_tools::worktree::{Git, PatchOutcome, Worktree};
 
+use crate::support::{PATIENCE, unique, with_argument};
+
 /// Repository with one commit, and a directory for worktrees.
 struct Project {
     directory: tempfile::TempDir,
@@ -200,6 +202,12 @@ async fn an_interrupted_worktree_is_repaired() {
     assert!(worktree.is_ready().await);
     assert!(worktree.path.join("a.txt").exists());
 
+    // Git was killed just after its first step.
+    git().remove(&worktree).await.unwrap();
+    fs::create_dir(&admin).unwrap();
+    git().create(&worktree).await.unwrap();
+    assert!(worktree.is_ready().await && worktree.reach().await.is_some());
+
     // The files are gone; what was committed is not.
     fs::write(worktree.path.join("a.txt"), "second\n").unwrap();
     git_in(&worktree.path, &["commit", "-qam", "second"]);
@@ -308,4 +316,79 @@ async fn only_a_known_worktree_opens_its_repository() {
         ..worktree
     };
     assert_eq!(stranger.reach().await, None);
+}
+
+/// Creates the worktree of a project until it is killed. Only another test starts it.
+#[tokio::test]
+#[ignore = "a process that another test kills"]
+async fn creator_process() {
+    let root = PathBuf::from(std::env::var("PROJECT").unwrap());
+    let found = git().find(&root).await.unwrap();
+    let worktree = Worktree {
+        path: root.with_file_name("worktrees").join("one-abc"),
+        repository: found.repository,
+        base: found.commit,
+        checkout: found.root,
+    };
+    let _ = git().create(&worktree).await;
+}
+
+/// `kill -9` in the middle of `git worktree add`: git itself goes on. The next process ends it, and
+/// the worktree is whole.
+#[tokio::test]
+async fn a_worktree_is_whole_after_a_kill_in_the_middle_of_its_creation() {
+    let project = Project::new();
+    let root = project.root();
+    let worktrees = root.with_file_name("worktrees");
+    fs::create_dir(&worktrees).unwrap();
+    fs::write(root.join(".gitattributes"), "*.slow filter=slow\n").unwrap();
+    fs::write(root.join("z.slow"), "whole\n").unwrap();
+    project.git(&["add", "."]);
+    project.git(&["commit", "-qm", "slow"]);
+    // A git that runs filters, one of which stops it in the middle.
+    let (reached, mark) = (worktrees.join("reached"), unique("smudge"));
+    let line = format!("touch {}; sleep 1000; :", reached.display());
+    project.git(&[
+        "config",
+        "filter.slow.smudge",
+        &format!("sh -c '{line}' {mark}"),
+    ]);
+    let programs = project.directory.path().join("bin");
+    fs::create_dir(&programs).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let git_program = std::env::split_paths(&path).map(|one| one.join("git"));
+    let git_program = git_program.into_iter().find(|one| one.is_file()).unwrap();
+    let wrapper = format!(
+        "#!/bin/sh\nexec env -u GIT_CONFIG_COUNT {} \"$@\"\n",
+        git_program.display()
+    );
+    fs::write(programs.join("git"), wrapper).unwrap();
+    fs::set_permissions(programs.join("git"), PermissionsExt::from_mode(0o755)).unwrap();
+    let mut creator = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "worktrees::creator_process", "--ignored"])
+        .env("PATH", format!("{}:{path}", programs.display()))
+        .env("PROJECT", &root)
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while !reached.exists() {
+        assert!(std::time::Instant::now() < deadline, "git was not stopped");
+        std::thread::yield_now();
+    }
+    creator.kill().unwrap();
+    creator.wait().unwrap();
+    assert!(!with_argument(&mark).is_empty(), "git goes on");
+    project.git(&["config", "--unset", "filter.slow.smudge"]);
+    let worktree = project.worktree().await;
+    assert!(!worktree.is_ready().await);
+
+    git().create(&worktree).await.unwrap();
+
+    assert!(worktree.is_ready().await && worktree.reach().await.is_some());
+    assert_eq!(with_argument(&mark), Vec::<String>::new());
+    let text = fs::read_to_string(worktree.path.join("z.slow")).unwrap();
+    assert_eq!(text, "whole\n");
+    assert_eq!(git_in(&worktree.path, &["status", "--porcelain"]), "");
+    assert_eq!(project.git(&["worktree", "list"]).lines().count(), 2);
 }
