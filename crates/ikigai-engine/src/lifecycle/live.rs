@@ -459,7 +459,10 @@ async fn live(
     }
     if engine.hub().is_killed(agent) {
         // A process that cannot be reached now ends when its keeper's time is over.
-        let _ = worker.processes().end_all(StopCause::OwnerKilled).await;
+        let _ = worker
+            .processes()
+            .end_after(0, StopCause::OwnerKilled)
+            .await;
     }
     // The lease ends with the process anyway.
     let _ = worker.release().await;

@@ -118,7 +118,7 @@ impl Processes<'_> {
     /// Returns the number of the agent's newest process; 0 if it has none.
     ///
     /// An imported agent has rows of its processes, but no records.
-    async fn newest_number(&self) -> Result<u64, EngineError> {
+    pub(crate) async fn newest_number(&self) -> Result<u64, EngineError> {
         let store = self.engine().reader();
         let agent = self.ledger.id();
         if let Some(job) = store.jobs(agent, 1).await?.first() {
@@ -270,15 +270,19 @@ impl Processes<'_> {
         Ok(())
     }
 
-    /// Ends all processes of the agent on this machine, and stores their ends.
-    pub(crate) async fn end_all(&mut self, cause: StopCause) -> Result<usize, EngineError> {
+    /// Ends the processes of the agent on this machine with higher numbers, and stores their ends.
+    pub(crate) async fn end_after(
+        &mut self,
+        number: u64,
+        cause: StopCause,
+    ) -> Result<usize, EngineError> {
         let open = self
             .engine()
             .reader()
             .open_jobs(Some(self.ledger.id()))
             .await?;
         let here = open.into_iter().filter(|job| is_here(self.engine(), job));
-        let here: Vec<JobRecord> = here.collect();
+        let here: Vec<JobRecord> = here.filter(|job| job.number > number).collect();
         for job in &here {
             let end = stop_process(job, cause).await;
             self.engine().processes().claim_end(job.id);

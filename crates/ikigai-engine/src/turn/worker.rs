@@ -313,9 +313,14 @@ impl Worker {
         }
     }
 
-    /// Ends the agent's background processes on this machine; returns their number.
-    pub async fn end_processes(&mut self) -> Result<usize, EngineError> {
-        self.processes().end_all(StopCause::Request).await
+    /// Returns the number of the agent's newest background process; 0 if it has none.
+    pub async fn newest_process(&mut self) -> Result<u64, EngineError> {
+        self.processes().newest_number().await
+    }
+
+    /// Ends the agent's background processes after this one on this machine; returns their number.
+    pub async fn end_processes(&mut self, after: u64) -> Result<usize, EngineError> {
+        self.processes().end_after(after, StopCause::Request).await
     }
 
     /// Borrows the calls of a response, and questions about them.

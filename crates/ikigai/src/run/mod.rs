@@ -128,6 +128,7 @@ async fn work_in(
         Opened::Elsewhere => return Ok(None),
         Opened::Forked => return Ok(Some(Done::command())),
     };
+    let earlier = timeout(RELEASE_WITHIN, worker.newest_process()).await;
     let prepared = prepare(&mut worker, choice, approve_mode(order.approve.as_deref())).await;
     let outcome = match prepared {
         Ok(()) => {
@@ -143,7 +144,11 @@ async fn work_in(
         }
         Err(error) => Err(error.into()),
     };
-    if !order.keep && end_processes(&mut worker).await > 0 {
+    // Processes that ran before are none of this run.
+    let earlier = earlier.ok().and_then(Result::ok).filter(|_| !order.keep);
+    if let Some(earlier) = earlier
+        && end_processes(&mut worker, earlier).await > 0
+    {
         print_stderr("Background processes were stopped; --keep leaves them running");
     }
     let is_answered = |done: &Done| done.outcome == Some(Outcome::Completed);
@@ -156,11 +161,11 @@ async fn work_in(
     outcome.map(Some)
 }
 
-/// Ends the background processes of the agent; returns their number.
+/// Ends the background processes that the agent started after `earlier`; returns their number.
 ///
 /// A process that cannot be stopped now is found by the next one that opens the agent.
-async fn end_processes(worker: &mut Worker) -> usize {
-    let ended = timeout(STOP_WITHIN, worker.end_processes()).await;
+async fn end_processes(worker: &mut Worker, earlier: u64) -> usize {
+    let ended = timeout(STOP_WITHIN, worker.end_processes(earlier)).await;
     ended.map_or(0, Result::unwrap_or_default)
 }
 

@@ -265,6 +265,15 @@ fn run_ends_its_processes_unless_it_keeps_them() {
     let mark = format!("IKIGAI_RUN={}", jobs[0]);
     assert!(!with_mark(&mark).is_empty());
 
+    // A later run ends only its own.
+    mock.expect([background("sleep 1000"), says("started")]);
+    let said = user.ikigai(&["run", "--approve", "all", "start another"]);
+    assert!(said.err.contains("were stopped"), "{}", said.err);
+    assert_eq!(open_jobs(&user), jobs);
+    let said = user.ikigai(&["run", "/ps"]);
+    assert!(said.out.contains("sleep 1000"), "{}", said.out);
+    assert!(!with_mark(&mark).is_empty());
+
     let said = user.ikigai(&["run", "/ps stop 2"]);
     assert_eq!(said.code, Some(0), "{}", said.err);
     assert!(said.out.contains("Process 2: stopped"), "{}", said.out);
