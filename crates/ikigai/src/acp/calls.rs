@@ -41,7 +41,7 @@ impl AcpServer {
     }
 
     /// Handles a message that wants no answer. Unknown ones are ignored.
-    pub(super) async fn notice(&mut self, method: &str, params: Value) {
+    pub(super) fn notice(&mut self, method: &str, params: Value) {
         match method {
             "session/cancel" => {
                 if let Ok(params) = parameters::<SessionParams>(params) {

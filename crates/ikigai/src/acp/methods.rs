@@ -178,7 +178,7 @@ mod tests {
 
     use super::*;
 
-    fn message(blocks: Value) -> Result<String, &'static str> {
+    fn message(blocks: &Value) -> Result<String, &'static str> {
         let params = json!({"sessionId": "s", "prompt": blocks});
         serde_json::from_value::<PromptParams>(params)
             .unwrap()
@@ -192,13 +192,13 @@ mod tests {
         let file =
             json!({"type": "resource", "resource": {"uri": "file:///a/b.rs", "text": "fn b() {}"}});
 
-        let linked = message(json!([
+        let linked = message(&json!([
             text("see "),
             link("file:///a/b%20c.rs"),
             text(" now")
         ]));
-        let other = message(json!([link("https://example.org/x")]));
-        let embedded = message(json!([text("explain "), file]));
+        let other = message(&json!([link("https://example.org/x")]));
+        let embedded = message(&json!([text("explain "), file]));
 
         assert_eq!(linked.unwrap(), "see `/a/b c.rs` now");
         assert_eq!(other.unwrap(), "https://example.org/x");
@@ -206,7 +206,7 @@ mod tests {
             embedded.unwrap(),
             "explain /a/b.rs\n\n/a/b.rs:\n\nfn b() {}"
         );
-        assert!(message(json!([])).is_err());
-        assert!(message(json!([{"type": "audio", "data": "", "mimeType": "audio/wav"}])).is_err());
+        assert!(message(&json!([])).is_err());
+        assert!(message(&json!([{"type": "audio", "data": "", "mimeType": "audio/wav"}])).is_err());
     }
 }

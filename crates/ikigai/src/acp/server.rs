@@ -89,7 +89,7 @@ impl AcpServer {
                     self.answer(&id, answer).await;
                 }
             }
-            ClientMessage::Notification { method, params } => self.notice(&method, params).await,
+            ClientMessage::Notification { method, params } => self.notice(&method, params),
             ClientMessage::Response { id, result } => self.answered(&id, result).await,
             ClientMessage::Invalid { id, error } => self.answer(&id, Err(error)).await,
         }

@@ -73,11 +73,9 @@ async fn living_agent(server: &AcpServer, id: &str) -> Result<AgentRecord, RpcEr
 /// Lists the living roots, the last used one first.
 pub(super) async fn list_sessions(server: &AcpServer, params: Value) -> Result<Value, RpcError> {
     let params: ListParams = parameters(params)?;
-    let directory = match &params.cwd {
-        // A directory that is gone may have sessions all the same.
-        Some(cwd) => Some(directory_of(cwd).map_or_else(|_| cwd.clone(), |here| here.session)),
-        None => None,
-    };
+    // A directory that is gone may have sessions all the same.
+    let session_of = |cwd: &String| directory_of(cwd).map_or(cwd.clone(), |here| here.session);
+    let directory = params.cwd.as_ref().map(session_of);
     let sessions = server.engine.sessions().await.map_err(RpcError::failed)?;
     let directories: HashMap<SessionId, String> = sessions
         .into_iter()

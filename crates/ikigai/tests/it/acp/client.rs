@@ -180,7 +180,7 @@ impl AcpClient {
     /// Reads messages until one fits, and answers questions meanwhile.
     pub(crate) fn wait_for(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
         loop {
-            let message = self.next().expect("the program ended");
+            let message = self.next().unwrap();
             if fits(&message) {
                 return message;
             }

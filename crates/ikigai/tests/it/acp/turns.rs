@@ -146,8 +146,14 @@ fn an_edit_is_asked_and_reported_with_its_diff() {
     let written = json!({
         "type": "diff", "path": path("new.txt"), "oldText": null, "newText": "hello\n",
     });
-    assert_eq!(diffs(&questions[0]["toolCall"]), [edited.clone()]);
-    assert_eq!(diffs(&questions[1]["toolCall"]), [written.clone()]);
+    assert_eq!(
+        diffs(&questions[0]["toolCall"]),
+        std::slice::from_ref(&edited)
+    );
+    assert_eq!(
+        diffs(&questions[1]["toolCall"]),
+        std::slice::from_ref(&written)
+    );
     let completed = changes
         .iter()
         .filter(|update| update["status"] == "completed");
