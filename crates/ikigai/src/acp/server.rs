@@ -83,7 +83,7 @@ impl AcpServer {
     /// Handles a message of the client.
     pub(super) async fn handle(&mut self, message: ClientMessage) {
         match message {
-            ClientMessage::Request { id, method, params } => {
+            ClientMessage::Call { id, method, params } => {
                 // The answer to a prompt comes when its turn has ended.
                 if let Some(answer) = self.call(&id, &method, params).await {
                     self.answer(&id, answer).await;

@@ -22,7 +22,7 @@ const NOT_FOUND: i64 = -32002;
 #[derive(Debug, PartialEq)]
 pub(super) enum ClientMessage {
     /// It wants an answer.
-    Request {
+    Call {
         id: Value,
         method: String,
         params: Value,
@@ -102,7 +102,7 @@ impl ClientMessage {
         }
         let params = fields.remove("params").unwrap_or_else(|| json!({}));
         match (fields.remove("method"), id) {
-            (Some(Value::String(method)), Some(id)) => Self::Request { id, method, params },
+            (Some(Value::String(method)), Some(id)) => Self::Call { id, method, params },
             (Some(Value::String(method)), None) => Self::Notification { method, params },
             (Some(_), id) => Self::invalid(id.unwrap_or_default(), "`method` is no string"),
             (None, Some(id)) if fields.contains_key("error") => Self::Response { id, result: None },

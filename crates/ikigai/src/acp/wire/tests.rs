@@ -60,7 +60,7 @@ fn requests_notifications_and_answers_are_distinguished() {
     let method = || "m".to_owned();
     assert_eq!(
         request,
-        ClientMessage::Request {
+        ClientMessage::Call {
             id: json!(1),
             method: method(),
             params
