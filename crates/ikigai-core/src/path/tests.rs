@@ -554,7 +554,7 @@ fn a_snapshot_that_cannot_be_read_is_refused() {
         "null",
         "{",
         &snapshot[1..],
-        &snapshot.replace("\"form\":4", "\"form\":0"),
+        &snapshot.replace("\"form\":5", "\"form\":0"),
     ] {
         assert!(
             crate::state::ReadSnapshot::read(broken).is_none(),
