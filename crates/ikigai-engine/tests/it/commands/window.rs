@@ -86,10 +86,10 @@ async fn context_is_shown_as_a_bar_and_a_table() {
     let shown = printed(&mut worker, "/context").await;
 
     let expected = "\
-████████████████████████████████████████ 115% of 1.0k
+████████████████████████████████████████ 117% of 1.0k
 system           3
 pins             0
-tools          891  fork 294 · recall 225 · wait 178 …
+tools          918  fork 321 · recall 225 · wait 178 …
 summary         54  replaces 11 earlier turns · /context undo
 verbatim       121  11 of your messages word for word
 messages        83  2 turns · #48 \"question 11\" 47 · #46 \"rest of a turn\" 36
@@ -149,8 +149,8 @@ async fn the_size_of_requests_is_set_and_taken_off() {
             "Limit set to 974 tokens. The next turn leaves out the oldest ones",
         ),
         (
-            "/context budget 894",
-            "Limit set to 894 tokens, but system prompt, pins and tools already need 894",
+            "/context budget 921",
+            "Limit set to 921 tokens, but system prompt, pins and tools already need 921",
         ),
         ("/context budget off", "Limit removed"),
     ];
