@@ -31,6 +31,8 @@ pub enum EngineRequest {
     MarkRead(RowRef),
     /// Removes an entry from the inbox.
     Dismiss(Box<InboxEntry>),
+    /// Asks the process that holds an agent for its open questions.
+    AskHolder(AgentId),
     /// Takes an agent over from another process.
     TakeOver(AgentId),
     /// Verifies and saves an API key.

@@ -5,6 +5,7 @@ mod background;
 mod choices;
 mod follower;
 mod foreign_agents;
+mod foreign_questions;
 pub(crate) mod mailbox;
 mod read_timer;
 mod submissions;
@@ -25,6 +26,7 @@ use self::background::Loader;
 use self::follower::Follower;
 use self::foreign_agents::interrupt_elsewhere;
 pub use self::foreign_agents::{NeighbourAnswer, Neighbours};
+use self::foreign_questions::{ask_holder, gives_to_holder};
 pub use self::mailbox::EventQueue;
 use self::mailbox::{Mailbox, MailboxItem};
 use self::read_timer::ReadTimer;
@@ -239,6 +241,7 @@ impl Driver {
             EngineRequest::Show(agent) => self.show(agent).await,
             EngineRequest::MarkRead(row) => self.loader.mark_read(row),
             EngineRequest::Dismiss(entry) => self.loader.dismiss(*entry),
+            EngineRequest::AskHolder(agent) => Box::pin(ask_holder(self, agent)).await,
             EngineRequest::TakeOver(agent) => self.take(agent).await,
             EngineRequest::SetKey { provider, key } => {
                 self.engine.set_typed_key(&provider, key);
@@ -281,6 +284,9 @@ impl Driver {
     }
 
     pub(super) async fn send(&mut self, agent: AgentId, request: UserRequest) {
+        if Box::pin(gives_to_holder(self, &request)).await {
+            return;
+        }
         let is_shown =
             matches!(&request, UserRequest::List(listing) if listing.view != ListingView::Overlay);
         let merged = match request {

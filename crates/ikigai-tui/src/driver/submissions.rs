@@ -204,6 +204,7 @@ impl Driver {
                     | EngineRequest::Show(_)
                     | EngineRequest::MarkRead(_)
                     | EngineRequest::Dismiss(_)
+                    | EngineRequest::AskHolder(_)
                     | EngineRequest::TakeOver(_)
                     | EngineRequest::SetKey { .. },
                 )

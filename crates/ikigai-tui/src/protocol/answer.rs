@@ -1,5 +1,6 @@
 //! Answers of the control socket: one line of JSON each.
 
+use ikigai_core::{AgentId, RowRef, Seq};
 use ikigai_engine::{Branch, Context, Question};
 use serde::{Deserialize, Serialize};
 
@@ -200,6 +201,25 @@ pub struct QuestionSeen {
     pub pattern: String,
     /// Hash of the exact call and the pattern; an approval names it.
     pub call: String,
+    /// Number of the call's row; older versions do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row: Option<u64>,
+}
+
+impl QuestionSeen {
+    /// Returns the question of an agent as screens show it; none without its row.
+    pub fn question(self, agent: AgentId, name: &str) -> Option<Question> {
+        Some(Question {
+            call: RowRef::new(agent, Seq(self.row?)),
+            agent: name.to_owned(),
+            tool: self.tool,
+            shown: self.shown,
+            hash: self.call,
+            workdir: self.workdir,
+            preview: self.preview,
+            pattern: self.pattern,
+        })
+    }
 }
 
 /// Released agent.
@@ -365,6 +385,7 @@ impl AgentSeen {
                     preview: question.preview.clone(),
                     pattern: question.pattern.clone(),
                     call: question.hash.clone(),
+                    row: Some(question.call.seq.0),
                 })
                 .collect(),
         }

@@ -288,6 +288,7 @@ fn agent_seen() -> AgentSeen {
             preview: None,
             pattern: "git push".to_owned(),
             call: HASH.to_owned(),
+            row: Some(12),
         }],
     }
 }

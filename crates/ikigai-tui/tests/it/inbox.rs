@@ -56,6 +56,8 @@ async fn what_waits_is_counted_and_listed_newest_first() {
     for size in SIZES {
         let mut stage = family(size).await;
         assert_eq!(stage.driver.app.title(), "(2) ikigai parser");
+        // To the terminal a failure matters more than a report.
+        assert_eq!(stage.status(), ("error", None, "1 failure".to_owned()));
         if size.0 >= 120 {
             assert!(
                 stage.last_row().contains("inbox 2 · Alt-I ·"),
@@ -82,12 +84,19 @@ async fn what_waits_is_counted_and_listed_newest_first() {
         stage.press("q").await;
         assert!(!stage.text().contains("inbox"), "{}", stage.text());
         assert_eq!(stage.driver.app.title(), "ikigai parser");
+        assert_eq!(stage.status(), ("idle", None, String::new()));
         let left = stage.until_read().await;
         assert_eq!(left, []);
     }
 }
 
 impl Stage {
+    /// Returns the status for the terminal: its word, the reason of a wait, and counts.
+    fn status(&self) -> (&'static str, Option<&'static str>, String) {
+        let status = self.driver.app.program_status();
+        (status.state, status.kind, status.text)
+    }
+
     /// Returns the stored entries, once the marks of this screen are stored.
     async fn until_read(&mut self) -> Vec<InboxKind> {
         for _ in 0..40 {
@@ -116,6 +125,8 @@ async fn a_question_is_answered_in_place_after_its_end_was_shown() {
         });
         stage.sees("inbox 3").await;
 
+        let blocked = ("blocked", Some("permission"), "1 question".to_owned());
+        assert_eq!(stage.status(), blocked);
         stage.press("alt-i").await;
         stage.sees("? docs").await;
         stage.press("y").await;

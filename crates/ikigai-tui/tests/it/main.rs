@@ -8,6 +8,7 @@ mod board;
 mod board_processes;
 mod browse;
 mod commands;
+mod foreign_questions;
 mod grants;
 mod hits;
 mod inbox;

@@ -27,6 +27,8 @@ pub(in crate::app) struct InboxLayer {
     /// The question of the selected entry, and since when it is on the screen.
     pub(super) question: QuestionLayer,
     since: Option<(RowRef, Instant)>,
+    /// Entry whose question was requested from the process that asks it.
+    requested: Option<RowRef>,
     /// The selected entry laid out, without a question, and for how many columns.
     pub(super) body: Option<(RowRef, u16, Vec<TextLine>)>,
     /// First row of it on the screen, and number of rows.
@@ -47,6 +49,7 @@ impl InboxLayer {
         ctx.toast = None;
         let mut inbox = Self::default();
         inbox.follow(ctx);
+        inbox.request_question(ctx);
         ctx.open(inbox);
     }
 
@@ -76,6 +79,36 @@ impl InboxLayer {
         if self.since.map(|(shown, _)| shown) != row {
             self.since = None;
         }
+    }
+
+    /// Requests the question of the selected entry, if another process asks it.
+    fn request_question(&mut self, ctx: &mut UiContext) {
+        let items = waiting(ctx);
+        let item = self.index(&items).and_then(|index| items.get(index));
+        let is_foreign =
+            |item: &&InboxItem<'_>| item.kind == InboxKind::Question && item.question.is_none();
+        let row = item.filter(is_foreign).map(|item| item.row);
+        let Some(row) = row.filter(|row| self.requested != Some(*row)) else {
+            return;
+        };
+        self.requested = Some(row);
+        ctx.effects.push(EngineRequest::AskHolder(row.agent));
+    }
+
+    /// Says where the question of the selected entry is to be answered.
+    fn name_holder(&self, ctx: &mut UiContext) {
+        let items = waiting(ctx);
+        let item = items.iter().find(|item| Some(item.row) == self.selected);
+        let entry = item.filter(|item| item.kind == InboxKind::Question);
+        let entry = entry.and_then(|item| item.entry);
+        let text = match entry.and_then(|entry| entry.agent.owner.as_ref()) {
+            Some(owner) => format!(
+                "Answer it in the ikigai that asks: pid {} on {}",
+                owner.pid, owner.host
+            ),
+            None => "No question to answer here. Enter opens the agent".to_owned(),
+        };
+        ctx.toast(text);
     }
 
     /// Notes that the selected entry is on the screen.
@@ -225,12 +258,13 @@ impl Layer for InboxLayer {
                 if !self.is_looked_at(ctx) {
                     ctx.toast("Wait a moment: this entry just appeared");
                 } else if self.question.act(action, ctx) == Handled::No {
-                    ctx.toast("No question to answer here. Enter opens the agent");
+                    self.name_holder(ctx);
                 }
                 self.follow(ctx);
             }
             _ => return Handled::No,
         }
+        self.request_question(ctx);
         Handled::Yes
     }
 
@@ -244,6 +278,7 @@ impl Layer for InboxLayer {
                 let place = row.and_then(|row| items.iter().position(|it| it.row == row));
                 if let Some(place) = place {
                     self.select(place, ctx);
+                    self.request_question(ctx);
                 }
                 return Handled::Yes;
             }
@@ -277,5 +312,6 @@ impl Layer for InboxLayer {
 
     fn refresh(&mut self, ctx: &mut UiContext) {
         self.follow(ctx);
+        self.request_question(ctx);
     }
 }

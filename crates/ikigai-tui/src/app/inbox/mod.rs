@@ -4,7 +4,7 @@ mod layer;
 mod rows;
 
 use std::cmp::Reverse;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use ikigai_core::{AgentId, RowRef};
 use ikigai_engine::{InboxEntry, InboxKind, Question};
@@ -17,6 +17,8 @@ use super::{App, EngineRequest, TerminalAction, UiContext};
 #[derive(Default)]
 pub(super) struct WaitingList {
     entries: Vec<InboxEntry>,
+    /// Questions that other processes ask, as far as they have said them.
+    foreign: HashMap<RowRef, Question>,
     /// False until it is read for the first time.
     is_read: bool,
 }
@@ -30,7 +32,7 @@ pub(super) struct InboxItem<'a> {
     pub(super) row: RowRef,
     /// The stored entry; none for a question that was only just asked.
     pub(super) entry: Option<&'a InboxEntry>,
-    /// The question, if this process can answer it.
+    /// The question, if it can be answered here: of this process, or read from its holder.
     pub(super) question: Option<&'a Question>,
 }
 
@@ -41,10 +43,25 @@ impl App {
         let before: HashSet<RowRef> = inbox.entries.iter().map(|entry| entry.row).collect();
         let was_read = std::mem::replace(&mut inbox.is_read, true);
         inbox.entries = entries;
+        let is_open = |row: &RowRef| inbox.entries.iter().any(|entry| entry.row == *row);
+        inbox.foreign.retain(|row, _| is_open(row));
         self.read_current();
         if was_read && !self.ctx.is_focused {
             notify_of_entries(&mut self.ctx, &before);
         }
+    }
+
+    /// Adds the open questions of an agent that another process holds.
+    pub fn add_foreign_questions(&mut self, questions: Vec<Question>) {
+        let told = questions.into_iter().map(|it| (it.call, it));
+        self.ctx.inbox.foreign.extend(told);
+    }
+
+    /// Removes a question that another process asks, because it gets its answer.
+    pub fn take_foreign_question(&mut self, call: RowRef) -> Option<Question> {
+        let question = self.ctx.inbox.foreign.remove(&call)?;
+        self.ctx.inbox.remove(call);
+        Some(question)
     }
 
     /// Sets whether someone looks at the screen.
@@ -97,7 +114,7 @@ pub(super) fn waiting(ctx: &UiContext) -> Vec<InboxItem<'_>> {
         kind: entry.kind,
         row: entry.row,
         entry: Some(entry),
-        question: None,
+        question: ctx.inbox.foreign.get(&entry.row),
     }));
     // A question that was only just asked is newer than all entries.
     items.sort_by_key(|item| Reverse(item.entry.map_or(i64::MAX, |it| it.at.0)));
