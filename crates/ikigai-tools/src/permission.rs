@@ -31,6 +31,7 @@ pub(crate) use patterns::directory_pattern;
 pub use patterns::literal as literal_pattern;
 pub use proposal::pattern_for;
 pub use read_only_lines::reading_commands;
+pub(crate) use read_only_lines::reads_with_git;
 
 /// Permissions of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]

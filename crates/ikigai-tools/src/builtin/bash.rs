@@ -5,6 +5,7 @@ mod foreground;
 mod sandbox_hint;
 mod watched_files;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use serde_json::{Map, Value};
 
 use crate::arguments::{Aliases, MILLISECONDS, ToolArguments};
 use crate::file_history::{RecordedChanges, RecordingPlan, collect};
-use crate::permission::pattern_for;
+use crate::permission::{pattern_for, reads_with_git};
 use crate::process::{
     self, Cause, ChildEnvironment, Ended, OutputListeners, describe_exit, describe_left_behind,
 };
@@ -288,9 +289,7 @@ async fn carry_out(
     }
     let mut variables = environment.variables();
     let is_reading = context.confinement.is_reading();
-    if is_reading {
-        process::restrict_git(&mut variables);
-    }
+    let script = restrict_git(command, &context.confinement, &mut variables);
     let mut remarks = Vec::new();
     context.set_temporary(&mut variables);
     let read_files = context.inputs.read_files;
@@ -305,6 +304,7 @@ async fn carry_out(
     let directory = recording.as_ref().map(|plan| plan.directory.clone());
     let command = ForegroundCommand {
         line: command.to_owned(),
+        script,
         workdir,
         variables,
         deadline,
@@ -366,6 +366,21 @@ async fn changes_in(directory: Option<PathBuf>) -> RecordedChanges {
     collected.ok().flatten().unwrap_or_default()
 }
 
+/// Keeps git from running programs of the repository, if the line only reads with it. Returns the
+/// line to run.
+fn restrict_git(
+    line: &str,
+    confinement: &Confinement,
+    variables: &mut Vec<(OsString, OsString)>,
+) -> String {
+    if confinement.is_reading() {
+        process::restrict_git(variables);
+    } else if *confinement != Confinement::None && reads_with_git(line) {
+        return process::restrict_git_line(line, variables);
+    }
+    line.to_owned()
+}
+
 /// Timeout and duration of a command.
 struct CommandTimes {
     deadline: Duration,
@@ -418,6 +433,9 @@ fn output(
         if refused.is_empty() {
             refused.extend(sandbox_hint::evidence(&ended.output));
         }
+    }
+    if *confinement != Confinement::None {
+        remarks.extend(sandbox_hint::git_hint(&ended.output));
     }
     remarks.extend(others);
     remarks.push(match ending {

@@ -6,7 +6,9 @@ use ikigai_core::word_list::WordList;
 
 use super::git::{BEFORE, SUBCOMMANDS};
 use super::programs::{Operands, Options, Program, programs};
-use super::shell::{self, Word};
+use super::shell::{self, ShellCommand, Word};
+use super::wrappers::unwrap_command;
+use crate::process::enforces_git;
 
 /// Returns true if all commands of a line are known to only read.
 ///
@@ -27,14 +29,47 @@ pub(super) fn is_reading(command: &[Word]) -> bool {
     find(programs(), name).is_some_and(|program| program.allows(arguments))
 }
 
+/// Git in a line, as it will run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum GitUse {
+    /// It runs programs from the repository's settings.
+    Free,
+    /// It runs none.
+    Restricted,
+}
+
+/// Returns true if a line runs git only to read, next to a command that does more.
+///
+/// Then git is restricted. A line that only reads is confined, or approved as it is.
+pub(crate) fn reads_with_git(line: &str) -> bool {
+    shell::commands(line).is_some_and(|commands| git_use(&commands) == GitUse::Restricted)
+}
+
+/// Returns how the git commands of a line will run.
+pub(super) fn git_use(commands: &[ShellCommand]) -> GitUse {
+    let is_git = |command: &&ShellCommand| {
+        let inner = unwrap_command(command).first();
+        inner.is_some_and(|name| name.text == "git")
+    };
+    let mut gits = commands.iter().filter(is_git).peekable();
+    let reads = gits.peek().is_some() && gits.all(|git| is_reading(git));
+    let does_more = commands.iter().any(|command| !is_reading(command));
+    if reads && does_more && enforces_git() {
+        GitUse::Restricted
+    } else {
+        GitUse::Free
+    }
+}
+
 /// Returns true if a command only reads, whatever the files of its directory contain.
 ///
-/// Such a command is safe in a line with another that may write. Not `git`, which runs programs
-/// from the repository's settings, and no word that expands to file names, because a file name can
-/// look like an option. Not `cd` either: rules hold for commands in this directory.
-pub(super) fn is_inert(command: &[Word]) -> bool {
+/// Such a command is safe in a line with another that may write. Not free `git`, which runs
+/// programs from the repository's settings, and no word that expands to file names, because a file
+/// name can look like an option. Not `cd` either: rules hold for commands in this directory.
+pub(super) fn is_inert(command: &[Word], git: GitUse) -> bool {
     let name = command.first().map(|name| name.text.as_str());
-    !matches!(name, Some("git" | "cd"))
+    (name != Some("git") || git == GitUse::Restricted)
+        && name != Some("cd")
         && !command.iter().any(|word| word.expands)
         && is_reading(command)
 }

@@ -9,7 +9,7 @@ use ikigai_core::word_list::WordList;
 use super::patterns::{
     Reach, is_exactly, matches_address, matches_command, matches_path, matches_text,
 };
-use super::read_only_lines::{is_inert, is_reading_line};
+use super::read_only_lines::{git_use, is_inert, is_reading_line};
 use super::shell::{self, Word};
 use super::wrappers::{Directories, is_harmless_set, unwrap_command};
 use super::{Sandbox, rule_tool};
@@ -211,6 +211,7 @@ pub(super) fn allow_line(patterns: &[&str], line: &str, sandbox: Sandbox, place:
     let is_ruled = |command: &[Word]| {
         has_rule(patterns, command) || has_rule(patterns, unwrap_command(command))
     };
+    let git = git_use(&commands);
     let mut directories = Directories::new(place);
     commands.iter().any(|command| is_ruled(command))
         && commands.iter().all(|command| {
@@ -218,7 +219,7 @@ pub(super) fn allow_line(patterns: &[&str], line: &str, sandbox: Sandbox, place:
             is_ruled(command)
                 || is_harmless_set(command)
                 || (is_cd && directories.enter(command))
-                || (!is_cd && sandbox == Sandbox::InForce && is_inert(command))
+                || (!is_cd && sandbox == Sandbox::InForce && is_inert(command, git))
         })
 }
 

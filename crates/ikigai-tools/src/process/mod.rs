@@ -46,7 +46,9 @@ pub(crate) use describe::{describe_exit, describe_left_behind};
 pub use environment::ChildEnvironment;
 use family::Mark;
 pub use git_status::git_status;
-pub(crate) use reading_git::restrict as restrict_git;
+pub(crate) use reading_git::{
+    is_enforced as enforces_git, restrict as restrict_git, restrict_line as restrict_git_line,
+};
 pub(crate) use server_process::ServerProcess;
 use servers::{ports_of, runs_of};
 use streams::Streams;

@@ -3,8 +3,14 @@
 //! Settings come from variables, which override every file. External diffs and text conversions
 //! have no such setting, because their drivers can have any name, so bash gets a function `git`
 //! that adds options and disables filters by name.
+//!
+//! In a line with other commands, only the git commands of the line itself are restricted: there
+//! the function sets the variables, and is not passed on to programs that run git for themselves.
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
+
+use super::shell;
 
 /// Settings that keep git from starting other programs.
 const SETTINGS: &[(&str, &str)] = &[
@@ -86,29 +92,61 @@ const BODY: &str = r#"() { (
 
 /// Prepares the variables of a process that only reads.
 pub(crate) fn restrict(variables: &mut Vec<(OsString, OsString)>) {
-    // Settings that the user passes this way stay in force, unless ours have the same name.
+    let ours = restrictions(variables);
+    let is_ours = |name: &OsString| {
+        REMOVED.iter().any(|removed| name == removed)
+            || ours.iter().any(|(ours, _)| name == &**ours)
+    };
+    variables.retain(|(name, _)| !is_ours(name));
+    let ours = ours.into_iter();
+    variables.extend(ours.map(|(name, value)| (name.into(), value.into())));
+    variables.push((FUNCTION.into(), BODY.into()));
+}
+
+/// Restricts the git commands of a line that does more; returns the line to run.
+///
+/// Call it only if all of them read, see [`crate::permission::reads_with_git`].
+pub(crate) fn restrict_line(line: &str, variables: &mut Vec<(OsString, OsString)>) -> String {
+    let mut body = String::from("() { (\n");
+    for name in REMOVED {
+        let _ = writeln!(body, "unset {name}");
+    }
+    for (name, value) in restrictions(variables) {
+        let _ = writeln!(body, "export {name}='{value}'");
+    }
+    body.push_str(BODY.strip_prefix("() { (\n").unwrap_or(BODY));
+    variables.push((FUNCTION.into(), body.into()));
+    format!("export -nf git; {line}")
+}
+
+/// Returns true if the shell knows functions in variables.
+pub(crate) fn is_enforced() -> bool {
+    shell() == "bash"
+}
+
+/// Returns the variables of restricted git.
+///
+/// Settings that the user passes this way stay in force, unless ours have the same name.
+fn restrictions(variables: &[(OsString, OsString)]) -> Vec<(String, String)> {
     let count: usize = variables
         .iter()
         .rfind(|(name, _)| name == "GIT_CONFIG_COUNT")
         .and_then(|(_, count)| count.to_str()?.parse().ok())
         .unwrap_or(0);
-    let is_ours = |name: &OsString| {
-        name == "GIT_CONFIG_COUNT"
-            || REMOVED.iter().any(|removed| name == removed)
-            || VARIABLES.iter().any(|(ours, _)| name == ours)
-    };
-    variables.retain(|(name, _)| !is_ours(name));
-    let mut set = |name: String, value: &str| variables.push((name.into(), value.into()));
+    let mut ours = Vec::new();
     for (index, (key, value)) in SETTINGS.iter().enumerate() {
-        set(format!("GIT_CONFIG_KEY_{}", count + index), key);
-        set(format!("GIT_CONFIG_VALUE_{}", count + index), value);
+        ours.push((
+            format!("GIT_CONFIG_KEY_{}", count + index),
+            (*key).to_owned(),
+        ));
+        ours.push((
+            format!("GIT_CONFIG_VALUE_{}", count + index),
+            (*value).to_owned(),
+        ));
     }
-    set(
-        "GIT_CONFIG_COUNT".to_owned(),
-        &(count + SETTINGS.len()).to_string(),
-    );
-    for (name, value) in VARIABLES {
-        set((*name).to_owned(), value);
-    }
-    set(FUNCTION.to_owned(), BODY);
+    let count = count + SETTINGS.len();
+    ours.push(("GIT_CONFIG_COUNT".to_owned(), count.to_string()));
+    let plain = VARIABLES.iter();
+    ours.extend(plain.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    ours
 }

@@ -141,3 +141,40 @@ async fn a_line_sees_nothing_else_of_it() {
 
     assert!(output.contains("ls\n0\n[exit 0, "), "{output}");
 }
+
+/// Attack: programs of a repository's config in `git` commands next to one that may write.
+///
+/// Programs that this command starts get git as it is.
+#[tokio::test]
+async fn git_that_only_reads_next_to_another_command_runs_no_program_of_the_repository() {
+    let repository = hostile_repository();
+    let path = repository.path();
+    let confinement = || usual(path, false, Arc::from([]));
+    let table = [
+        ("touch new; git status --short", "?? new"),
+        ("touch new && git -C . diff a.txt", "+second"),
+        ("touch new && git log -p -1 | cat", "+first"),
+        (
+            "touch new; git show HEAD:a.txt; type -t bash",
+            "first\nfile\n",
+        ),
+    ];
+
+    for (command, expected) in table {
+        let output = bash(command, path, confinement()).await;
+        assert!(!output.contains("RAN"), "{command}:\n{output}");
+        assert!(output.contains(expected), "{command}:\n{output}");
+    }
+    fs::write(
+        path.join("script"),
+        "git config core.pager; git status; env",
+    )
+    .unwrap();
+    let output = bash("bash script; git status --short", path, confinement()).await;
+    assert!(output.contains("echo RAN pager >&2; cat\n"), "{output}");
+    assert!(output.contains("RAN fsmonitor"), "{output}");
+    assert!(!output.contains("GIT_OPTIONAL_LOCKS"), "{output}");
+    // A line that also writes with git gets all of it.
+    let output = bash("git status --short; git add -A", path, confinement()).await;
+    assert!(output.contains("RAN"), "{output}");
+}

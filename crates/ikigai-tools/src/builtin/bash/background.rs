@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::{check_workdir, plan_of};
+use super::{check_workdir, plan_of, restrict_git};
 use crate::background::{BackgroundOrder, ProcessReport, compile};
 use crate::output::MOST_SENT_BYTES;
 use crate::process::keeper::{
@@ -77,9 +77,7 @@ pub(super) async fn start(
     }
     let mut variables = environment.variables();
     let is_reading = context.confinement.is_reading();
-    if is_reading {
-        process::restrict_git(&mut variables);
-    }
+    let command = restrict_git(&command, &context.confinement, &mut variables);
     let recording = plan_of(context.inputs.recording, &context.confinement);
     let job = KeptJob {
         program: process::shell().into(),

@@ -18,6 +18,8 @@ use ikigai_core::counts::counted;
 /// Command to run.
 pub(super) struct ForegroundCommand {
     pub(super) line: String,
+    /// The line as the shell gets it.
+    pub(super) script: String,
     pub(super) workdir: PathBuf,
     pub(super) variables: Vec<(OsString, OsString)>,
     pub(super) deadline: Duration,
@@ -73,7 +75,7 @@ impl ForegroundCommand {
     }
 
     fn arguments(&self) -> Vec<OsString> {
-        vec!["-c".into(), "--".into(), self.line.clone().into()]
+        vec!["-c".into(), "--".into(), self.script.clone().into()]
     }
 
     async fn run_kept(

@@ -38,6 +38,9 @@ const UNREACHABLE: &[&str] = &[
 /// Names of the same errors.
 const UNREACHABLE_CODES: &[&str] = &["EAI_AGAIN", "ENOTFOUND", "ENETUNREACH"];
 
+/// File that git creates beside the repository's settings to delete a reference.
+const REFERENCE_LOCK: &str = "packed-refs.lock': Permission denied";
+
 /// Longest line of output in a refusal, in characters.
 const LINE_CHARS: usize = 200;
 
@@ -53,6 +56,17 @@ pub(super) fn evidence(output: &[u8]) -> Option<SandboxRefusal> {
     Some(SandboxRefusal {
         kind: Some(RefusalKind::Output),
         name: Some(visible(line).trim().chars().take(LINE_CHARS).collect()),
+    })
+}
+
+/// Returns a line about an error that git prints in a worktree, also when it succeeds.
+pub(super) fn git_hint(output: &[u8]) -> Option<String> {
+    let is_locked = String::from_utf8_lossy(end_of(output)).contains(REFERENCE_LOCK);
+    is_locked.then(|| {
+        "in this worktree the sandbox keeps git from deleting branches and tags; ignore its error \
+         about packed-refs.lock, and do not look for a lock: commits, new branches, rebase and \
+         stash work"
+            .to_owned()
     })
 }
 

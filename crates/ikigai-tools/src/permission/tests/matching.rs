@@ -33,6 +33,8 @@ fn a_rule_allows_no_command_that_rides_along() {
         "cd sub && cargo test",
         "cargo test && git commit -m 'a && b'",
         "'cargo' te\"st\" a",
+        "cargo test; git status",
+        "cargo test && git diff --stat | cat && git log -1",
     ];
     let no = [
         "cargo testify",
@@ -59,7 +61,13 @@ fn a_rule_allows_no_command_that_rides_along() {
         "cd /tmp/x && cargo test",
         "cd && cargo test",
         "cd - && cargo test",
-        "cargo test && git status",
+        "cargo test && git push",
+        "cargo test && git -c core.pager=x status",
+        "cargo test && git status *",
+        "cargo test && git status && git commit -m x",
+        "cargo test && git status && timeout 5 git commit -m x",
+        "cargo test && timeout 5 git status",
+        "cargo test && GIT_DIR=x git status",
         "cargo test && cat *",
         "ls",
         "! cargo test",

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use ikigai_core::data::{RefusalKind, SandboxRefusal};
 
-use super::{evidence, hint};
+use super::{evidence, git_hint, hint};
 use crate::{Confinement, sandbox};
 
 #[test]
@@ -107,4 +107,16 @@ fn refused_addresses_and_hosts_are_named() {
     let expected = "the sandbox refused a connection to 192.0.2.1:80, the host evil.com:443, which the user \
                     has not listed.";
     assert!(line.starts_with(expected), "{line}");
+}
+
+/// Git's error in a worktree comes with an explanation, whatever the exit status.
+#[test]
+fn an_error_about_the_lock_of_references_is_explained() {
+    let error = b"error: Unable to create '/p/.git/packed-refs.lock': Permission denied\n";
+
+    let line = git_hint(error).unwrap();
+
+    assert!(line.contains("ignore its error"), "{line}");
+    let other = b"error: Unable to create '/p/.git/packed-refs.lock': File exists.\n";
+    assert_eq!(git_hint(other), None);
 }
