@@ -50,8 +50,13 @@ impl FilePlan {
 
     fn add(&mut self, path: String, before: FileVersion, after: FileVersion) {
         if let Some(file) = self.files.get_mut(&path) {
-            file.is_continuous &= after.is_like(&file.target);
-            file.target = before;
+            if file.overlaps(&before, &after) {
+                file.target.mtime_ns = file.target.mtime_ns.min(before.mtime_ns);
+                file.expected.mtime_ns = file.expected.mtime_ns.max(after.mtime_ns);
+            } else {
+                file.is_continuous &= after.is_like(&file.target);
+                file.target = before;
+            }
             return;
         }
         let file = PlannedFile {
@@ -69,6 +74,16 @@ impl FilePlan {
 }
 
 impl PlannedFile {
+    /// Returns true for times of a directory in which two calls worked at once.
+    ///
+    /// The rows are in the order in which the calls ended; each saw times of the other.
+    fn overlaps(&self, before: &FileVersion, after: &FileVersion) -> bool {
+        self.is_only_time()
+            && before.is_like(&self.target)
+            && after.is_like(&self.target)
+            && after.mtime_ns != self.target.mtime_ns
+    }
+
     /// Returns true for a directory of which only the time changes.
     ///
     /// It changes with every file in it, so it is not named.
@@ -130,6 +145,34 @@ mod tests {
 
         assert!(!plan.files["/a"].is_continuous);
         assert_eq!(plan.files["/a"].target, file("1"));
+    }
+
+    #[test]
+    fn of_a_directory_in_which_two_calls_worked_at_once_the_outer_times_count() {
+        let directory = |mtime_ns| FileVersion {
+            kind: Some(FileKind::Directory),
+            mtime_ns: Some(mtime_ns),
+            ..FileVersion::default()
+        };
+        // The first call began at 1 and ended last; the second began at 2 and ended first.
+        let rows = [
+            row("/d", directory(1), directory(3)),
+            row("/d", directory(2), directory(4)),
+        ];
+
+        let plan = FilePlan::of_rows(rows);
+
+        assert_eq!(plan.files["/d"].target, directory(1));
+        assert_eq!(plan.files["/d"].expected, directory(4));
+        let touched = [
+            row("/d", directory(1), directory(5)),
+            row("/d", directory(4), directory(1)),
+        ];
+        assert_eq!(
+            FilePlan::of_rows(touched).files["/d"].target,
+            directory(4),
+            "a time set by a command is no overlap"
+        );
     }
 
     #[test]
