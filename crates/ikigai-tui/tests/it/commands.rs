@@ -159,6 +159,8 @@ async fn an_ended_agent_is_forked_on_the_screen() {
 
     stage.line("go on").await;
     stage.sees("docs has ended. /fork continues from it").await;
+    // The line stays in the input.
+    stage.press("ctrl-u").await;
     stage.line("/fork --name more").await;
 
     stage.sees("[more").await;
