@@ -8,7 +8,9 @@ use ikigai_core::file_plan::{FilePlan, PlannedFile};
 use ikigai_core::spelling::spell_out;
 use ikigai_core::{AgentId, Micros, RowRef, Seq, Span};
 use ikigai_store::{ReadLog, StoreError};
-use ikigai_tools::file_history::{IGNORED, PathStanding, RestoreReach, RestoreStep, standing};
+use ikigai_tools::file_history::{
+    IGNORED, LinkPlan, PathStanding, RestoreReach, RestoreStep, standing,
+};
 use ikigai_tools::{Place, paths};
 
 use crate::{EngineError, EngineReader};
@@ -132,14 +134,19 @@ impl FileRestore {
         let is_only_time = file.is_only_time();
         let PlannedFile {
             expected,
-            target,
+            mut target,
             is_continuous,
         } = file;
+        let is_refused = |other: &String| reach.refuse(Path::new(other)).is_some();
+        if target.same_as.as_ref().is_some_and(is_refused) {
+            target.same_as = None;
+        }
         let step = RestoreStep {
             path: PathBuf::from(&path),
             expected,
             target,
             is_ignored,
+            links: LinkPlan::default(),
         };
         if let Some(reason) = reach.refuse(&step.path) {
             if !is_only_time {
@@ -211,13 +218,18 @@ impl FileRestore {
     }
 }
 
-/// Returns true for steps that change more than the time of a directory, or an ignored path.
+/// Returns true for steps that change more than the time of a directory, the other names of a file,
+/// or an ignored path.
 pub(crate) fn is_named(step: &RestoreStep) -> bool {
     if step.is_ignored {
         return false;
     }
     let is_directory = |version: &FileVersion| version.kind() == Some(FileKind::Directory);
-    !(is_directory(&step.target) && step.target.is_like(&step.expected))
+    let is_other_name = step.target.is_like(&step.expected)
+        && step.target.mtime_ns == step.expected.mtime_ns
+        && step.target.kind() == Some(FileKind::File);
+    let is_time = is_directory(&step.target) && step.target.is_like(&step.expected);
+    !is_time && !is_other_name
 }
 
 /// Returns the paths of steps, as rows name them.

@@ -7,8 +7,8 @@ use ikigai_core::data::{FileChange, FileKind, FileVersion, RewindData};
 use ikigai_core::{EffectClass, Event, Kind, Row, RowRef, Seq, Span};
 use ikigai_store::{BlobHash, Effect, RunEffect, RunId, RunRecord, history};
 use ikigai_tools::file_history::{
-    KeptContent, PathStanding, RecordedChanges, RestoreStep, in_order, present, remove_left,
-    restore, set_times, standing,
+    KeptContent, LinkPlan, PathStanding, RecordedChanges, RestoreStep, in_order, present,
+    remove_left, restore, set_times, standing,
 };
 
 use crate::changed_files::{files_data, store_contents};
@@ -212,6 +212,7 @@ fn step_of(change: FileChange) -> Option<RestoreStep> {
         expected: change.before?,
         target: change.after?,
         is_ignored: false,
+        links: LinkPlan::default(),
     })
 }
 

@@ -1,5 +1,6 @@
 //! History of files: their states before and after calls, and the way back.
 
+mod link_groups;
 mod patch;
 mod paths_before;
 mod reach;
@@ -16,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use ikigai_core::data::{FileChange, FileVersion, MissedChange};
 
+pub use link_groups::LinkPlan;
 pub use patch::{FilePatch, PatchText};
 pub(crate) use paths_before::PathsBefore;
 pub use reach::RestoreReach;

@@ -10,7 +10,10 @@ use ikigai_core::data::{FileKind, FileVersion};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT};
 use rustix::io::Errno;
 
-use super::state::{FileSighting, is_one_file, look, open_for_rights, set_attributes};
+use super::link_groups::{LinkPlan, place_in_order, plan_links};
+use super::state::{
+    FileSighting, is_one_file, look, look_below_links, open_for_rights, set_attributes,
+};
 use crate::anchored_file::{AnchoredFile, MissingDirectories};
 use crate::files;
 
@@ -28,6 +31,8 @@ pub struct RestoreStep {
     pub target: FileVersion,
     /// True in a directory that git ignores: its contents do not count, and are removed with it.
     pub is_ignored: bool,
+    /// Its hard links, which [`in_order`] decides about.
+    pub links: LinkPlan,
 }
 
 /// Present state of a path, compared with a step.
@@ -45,7 +50,12 @@ pub enum PathStanding {
 
 /// Compares a path with a step. Blocks.
 pub fn standing(step: &RestoreStep) -> PathStanding {
-    let found = match look(&step.path, MOST_COMPARED_BYTES) {
+    let found = if step.expected.is_absent() {
+        look_below_links(&step.path, MOST_COMPARED_BYTES)
+    } else {
+        look(&step.path, MOST_COMPARED_BYTES)
+    };
+    let found = match found {
         Ok(found) => found.version,
         Err(error) => return PathStanding::Unreadable(describe(&error)),
     };
@@ -84,11 +94,12 @@ pub fn present(path: &Path) -> (FileVersion, Option<Vec<u8>>) {
     )
 }
 
-/// Sorts steps from above: directories before their files.
+/// Sorts steps from above, directories before their files, and decides about their hard links.
 ///
 /// Removals and times go the other way.
 pub fn in_order(mut steps: Vec<RestoreStep>) -> Vec<RestoreStep> {
-    steps.sort_by_cached_key(|step| (step.path.components().count(), step.path.clone()));
+    steps.sort_by_cached_key(|step| place_in_order(&step.path));
+    plan_links(&mut steps);
     steps
 }
 
@@ -97,7 +108,7 @@ pub fn in_order(mut steps: Vec<RestoreStep>) -> Vec<RestoreStep> {
 /// Call it for all steps, from below, before the first of them is restored. Blocks.
 pub fn remove_left(step: &RestoreStep) -> Result<(), String> {
     let removed = || -> io::Result<()> {
-        let found = look(&step.path, 0)?.version;
+        let found = look_below_links(&step.path, 0)?.version;
         if found.is_absent() || found.kind() == step.target.kind() {
             return Ok(());
         }
@@ -112,7 +123,11 @@ pub fn remove_left(step: &RestoreStep) -> Result<(), String> {
 pub fn restore(step: &RestoreStep, content: Option<&[u8]>) -> Result<(), String> {
     let RestoreStep { path, target, .. } = step;
     let restored = || -> io::Result<()> {
-        let found = look(path, MOST_COMPARED_BYTES)?;
+        let found = if target.is_absent() {
+            look_below_links(path, 0)?
+        } else {
+            look(path, MOST_COMPARED_BYTES)?
+        };
         match target.kind() {
             None if found.version.is_absent() => Ok(()),
             None => remove(step, &found.version),
@@ -219,13 +234,12 @@ fn make_file(step: &RestoreStep, found: &FileSighting, content: Option<&[u8]>) -
     let file = AnchoredFile::open(&step.path, MissingDirectories::Create)?;
     let is_file = found.version.kind() == Some(FileKind::File);
     let has_content = is_file && found.version.hash.is_some() && found.version.hash == target.hash;
-    // It shares its content with another name, and must not any longer.
-    let is_parted =
-        is_file && found.names > 1 && target.same_as.is_none() && step.expected.same_as.is_some();
-    let twin = target.same_as.as_deref().map(Path::new);
+    let is_shared = is_file && found.names > 1;
+    let LinkPlan { twins, is_parted } = &step.links;
+    let twin = twins.iter().find(|twin| is_unchanged(twin, target));
+    let is_linked = is_file && twin.is_some_and(|twin| is_one_file(&step.path, twin));
     if let Some(twin) = twin
-        && !(is_file && is_one_file(&step.path, twin))
-        && is_unchanged(twin, target)
+        && !is_linked
     {
         let twin = AnchoredFile::open(twin, MissingDirectories::Fail)?;
         let draft = temporary(&file, |draft| {
@@ -239,11 +253,10 @@ fn make_file(step: &RestoreStep, found: &FileSighting, content: Option<&[u8]>) -
             )?)
         })?;
         draft.put(&file)?;
-    } else if !has_content || is_parted {
+    } else if !has_content || (is_shared && *is_parted && !is_linked) {
         let content = content.ok_or_else(|| io::Error::other("its old content was not kept"))?;
         // Its other names keep the content of this one.
-        let is_shared = is_file && found.names > 1 && target.same_as == step.expected.same_as;
-        if is_shared {
+        if is_shared && !is_parted {
             let mut opened = file.open_file(OFlags::WRONLY, Mode::empty())?;
             opened.write_all(content)?;
             opened.set_len(content.len() as u64)?;

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use ikigai_core::data::{FileKind, FileVersion};
 use serde::{Deserialize, Serialize};
 
-use super::{FileSighting, KeptContent, MOST_CONTENT_BYTES, RecordedChanges, look};
+use super::link_groups::first_other;
+use super::state::look_below_links;
+use super::{FileSighting, KeptContent, MOST_CONTENT_BYTES, RecordedChanges};
 
 /// Names of the files in a recording's directory.
 const JOURNAL: &str = "journal";
@@ -68,6 +70,8 @@ pub(crate) struct Journal {
     lines: File,
     contents: File,
     written: u64,
+    /// Hash and place of the last content: names of one file are added one after the other.
+    last: Option<(String, (u64, u64))>,
 }
 
 impl Journal {
@@ -89,6 +93,7 @@ impl Journal {
             lines: open(JOURNAL)?,
             written: contents.metadata()?.len(),
             contents,
+            last: None,
         })
     }
 
@@ -103,7 +108,14 @@ impl Journal {
         let mut place = None;
         if let Some(content) = seen.content.take() {
             let bytes = content.len() as u64;
-            if self.written + bytes > MOST_BYTES {
+            let hash = seen.version.hash.clone();
+            let known = self
+                .last
+                .as_ref()
+                .filter(|(last, _)| Some(last) == hash.as_ref());
+            if let Some((_, known)) = known {
+                place = Some(*known);
+            } else if self.written + bytes > MOST_BYTES {
                 seen.missed = Some("this command changed too much".to_owned());
                 seen.version.hash = None;
             } else if let Err(error) = self.contents.write_all(&content) {
@@ -113,6 +125,7 @@ impl Journal {
             } else {
                 place = Some((self.written, bytes));
                 self.written += bytes;
+                self.last = hash.zip(place);
             }
         }
         self.write(&JournalLine {
@@ -194,9 +207,9 @@ pub fn collect(directory: &Path) -> Option<RecordedChanges> {
         };
         let path = Path::new(&line.path);
         if after.names > 1 {
-            let twins = names.get(&after.id).into_iter().flatten();
-            let twin = twins.into_iter().find(|twin| **twin != line.path).cloned();
-            after.version.same_as = twin.or_else(|| before.same_as.clone());
+            let names = names.get(&after.id).into_iter().flatten().map(Path::new);
+            let other = first_other(names, path).and_then(Path::to_str);
+            after.version.same_as = other.map(str::to_owned);
         }
         let after_content = after.version.hash.clone().map(|hash| KeptContent::Present {
             hash,
@@ -228,10 +241,11 @@ pub fn collect(directory: &Path) -> Option<RecordedChanges> {
 /// Looks at a recorded path. Its content is read again when it is stored.
 fn present_state(line: &JournalLine) -> FileSighting {
     let most_bytes = if line.ignored { 0 } else { MOST_CONTENT_BYTES };
-    let mut after = look(Path::new(&line.path), most_bytes).unwrap_or_else(|error| FileSighting {
-        missed: Some(format!("cannot be read: {error}")),
-        ..FileSighting::nothing()
-    });
+    let mut after =
+        look_below_links(Path::new(&line.path), most_bytes).unwrap_or_else(|error| FileSighting {
+            missed: Some(format!("cannot be read: {error}")),
+            ..FileSighting::nothing()
+        });
     after.content = None;
     if line.ignored {
         after.missed = None;

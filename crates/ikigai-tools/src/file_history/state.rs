@@ -94,6 +94,16 @@ pub(crate) fn look(real: &Path, most_bytes: u64) -> io::Result<FileSighting> {
     Ok(sighting)
 }
 
+/// Looks at a path; below a symbolic link there is nothing.
+pub(crate) fn look_below_links(real: &Path, most_bytes: u64) -> io::Result<FileSighting> {
+    match look(real, most_bytes) {
+        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+            Ok(FileSighting::nothing())
+        }
+        found => found,
+    }
+}
+
 fn is_missing(error: &io::Error) -> bool {
     [Errno::NOENT, Errno::NOTDIR]
         .iter()

@@ -17,7 +17,9 @@ use std::sync::{Mutex, PoisonError};
 
 use ikigai_core::data::FileKind;
 
-use super::{FileSighting, IGNORED, Journal, MOST_CONTENT_BYTES, RecordingPlan, look};
+use super::link_groups::first_other;
+use super::state::look_below_links;
+use super::{FileSighting, IGNORED, Journal, MOST_CONTENT_BYTES, RecordingPlan};
 pub(crate) use calls::{FILE_CALLS, FileCall, FilterStop};
 use ignore_rules::IgnoredDirectories;
 
@@ -137,7 +139,7 @@ impl RecorderState {
     }
 
     fn add(&mut self, path: &Path) {
-        let mut sighting = match look(path, MOST_CONTENT_BYTES) {
+        let sighting = match look_below_links(path, MOST_CONTENT_BYTES) {
             Ok(sighting) => sighting,
             Err(error) => FileSighting {
                 missed: Some(format!("cannot be read: {error}")),
@@ -145,9 +147,23 @@ impl RecorderState {
             },
         };
         let is_file = sighting.version.kind() == Some(FileKind::File);
-        if is_file && (sighting.names > 1 || self.names.is_some()) {
-            sighting.version.same_as = self.other_name(path, sighting.id);
+        let names = if is_file && sighting.names > 1 {
+            self.names_of(sighting.id)
+        } else {
+            Vec::new()
+        };
+        self.add_sighting(path, sighting.clone(), &names);
+        // A change by one name changes the file of all.
+        for name in names.iter().filter(|name| *name != path) {
+            if !self.seen.contains(name) {
+                self.add_sighting(name, sighting.clone(), &names);
+            }
         }
+    }
+
+    fn add_sighting(&mut self, path: &Path, mut sighting: FileSighting, names: &[PathBuf]) {
+        let other = first_other(names.iter().map(PathBuf::as_path), path);
+        sighting.version.same_as = other.and_then(Path::to_str).map(str::to_owned);
         if sighting.version.is_absent() {
             self.fresh.insert(path.to_owned());
         }
@@ -218,15 +234,16 @@ impl RecorderState {
         }
     }
 
-    /// Finds another name of a file, in the directories that are recorded.
-    fn other_name(&mut self, path: &Path, id: (u64, u64)) -> Option<String> {
+    /// Finds the names of a file, in the directories that are recorded.
+    ///
+    /// The first search is enough: names that come later, and names of other files, are recorded
+    /// when they change.
+    fn names_of(&mut self, id: (u64, u64)) -> Vec<PathBuf> {
         if self.names.is_none() {
             self.names = Some(self.find_names());
         }
-        let names = self.names.as_ref()?;
-        let names = names.get(&id)?;
-        let mut others = names.iter().filter(|name| *name != path);
-        others.next()?.to_str().map(str::to_owned)
+        let names = self.names.as_ref().and_then(|names| names.get(&id));
+        names.cloned().unwrap_or_default()
     }
 
     fn find_names(&mut self) -> BTreeMap<(u64, u64), Vec<PathBuf>> {

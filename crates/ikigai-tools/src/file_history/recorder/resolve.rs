@@ -12,6 +12,9 @@ use rustix::fs::{Mode, OFlags};
 /// Longest path (`PATH_MAX`).
 const MOST_PATH_BYTES: usize = 4096;
 
+/// Most links that the kernel follows in one path (`MAXSYMLINKS`).
+const MOST_LINKS: usize = 40;
+
 /// Bytes read at a time, so that most paths take one read.
 const CHUNK_BYTES: usize = 256;
 
@@ -99,13 +102,11 @@ impl CallerMemory {
             Path::new(&base).join(&named)
         };
         let is_inner = path.file_name().is_some() && !path.as_os_str().as_bytes().ends_with(b"/.");
-        if (last == LastLink::Followed || !is_inner)
-            && let Some(real) = real_path(&path)
-        {
-            return Some(real);
+        if last == LastLink::Followed || !is_inner {
+            followed(path)
+        } else {
+            kept(&path)
         }
-        let name = path.file_name()?;
-        Some(real_path(path.parent()?)?.join(name))
     }
 
     /// Replaces the names under which a process finds itself.
@@ -118,6 +119,27 @@ impl CallerMemory {
         }
         path.to_owned()
     }
+}
+
+/// Follows links at the end of a path, also those to a file that the call would create.
+fn followed(mut path: PathBuf) -> Option<PathBuf> {
+    for _ in 0..MOST_LINKS {
+        if let Some(real) = real_path(&path) {
+            return Some(real);
+        }
+        let itself = kept(&path)?;
+        match std::fs::read_link(&itself) {
+            Ok(target) => path = itself.parent()?.join(target),
+            Err(_) => return Some(itself),
+        }
+    }
+    kept(&path)
+}
+
+/// Resolves all but the last name of a path.
+fn kept(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?;
+    Some(real_path(path.parent()?)?.join(name))
 }
 
 /// Lets the kernel resolve a path that exists.

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use ikigai_core::data::{FileChange, MissedChange};
 use ikigai_tools::file_history::{
-    PathStanding, RecordedChanges, RecordingPlan, RestoreStep, collect, content_hash, in_order,
-    remove_left, restore, set_times, standing,
+    LinkPlan, PathStanding, RecordedChanges, RecordingPlan, RestoreStep, collect, content_hash,
+    in_order, remove_left, restore, set_times, standing,
 };
 use ikigai_tools::sandbox;
 use tempfile::TempDir;
@@ -89,6 +89,7 @@ impl Workplace {
             expected: change.after.clone().unwrap(),
             target: change.before.clone().unwrap(),
             is_ignored: false,
+            links: LinkPlan::default(),
         });
     }
 
@@ -99,6 +100,7 @@ impl Workplace {
             expected: change.before.clone().unwrap(),
             target: change.after.clone().unwrap(),
             is_ignored: false,
+            links: LinkPlan::default(),
         });
     }
 

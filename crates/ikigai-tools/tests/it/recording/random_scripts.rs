@@ -23,7 +23,8 @@ fn command(dice: &mut Dice) -> String {
     };
     let (one, two) = (draw(dice), draw(dice));
     let number = dice.below(1000);
-    match dice.below(20) {
+    let which = dice.below(20);
+    let line = match which {
         0 => format!("echo {number} > {one}"),
         1 => format!("echo {number} >> {one}"),
         2 => format!("sed -i s/1/{number}/ {one}"),
@@ -46,7 +47,12 @@ fn command(dice: &mut Dice) -> String {
         17 => format!("touch -h -d @{number} -- {one}"),
         18 => format!("mv --exchange -- {one} {two}"),
         _ => format!("exec 3<> {one}; echo {number} >&3; exec 3>&-"),
+    };
+    if [0, 1, 2, 11, 16].contains(&which) {
+        // Opening a pipe waits for its other end.
+        return format!("[ -z \"$(find . -type p)\" ] && {line}");
     }
+    line
 }
 
 const START: &str = "mkdir -p d/e; echo 11 > a; echo 12 > d/x; echo 13 > d/e/z; ln a b; ln -s d/x l
@@ -54,7 +60,6 @@ chmod 640 d/x; touch -d @1000000 a d/x d/e d; touch -h -d @2000000 l";
 
 /// Any script is undone exactly and redone exactly: contents, kinds, modes, links and times.
 #[tokio::test]
-#[ignore = "redo separates a new hard link whose recorded name the same command removed"]
 async fn random_scripts_are_undone_and_redone_exactly() {
     let mut dice = Dice::roll();
     for _ in 0..cases(100, 2000) {
