@@ -48,7 +48,7 @@ pub(super) async fn connect_pipes(
     let handler = ServerHandler { changes };
     let service = handler.serve_with_lifecycle((output, input), lifecycle(revision));
     Ok(Arc::new(LibraryConnection::new(
-        service.await.map_err(of_start)?,
+        service.await.map_err(of_pipe_start)?,
     )))
 }
 
@@ -269,6 +269,15 @@ fn resource_part(resource: ResourceContents) -> AnswerPart {
 
 fn protocol(reason: String) -> McpFailure {
     McpFailure::Protocol(reason)
+}
+
+/// Converts a failed start over pipes: what cannot be written or read there means that the server ended.
+fn of_pipe_start(error: ClientInitializeError) -> McpFailure {
+    match error {
+        ClientInitializeError::TransportError { .. } => McpFailure::Closed,
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => of_pipe_start(*fallback),
+        other => of_start(other),
+    }
 }
 
 fn of_start(error: ClientInitializeError) -> McpFailure {
