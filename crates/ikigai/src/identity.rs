@@ -75,7 +75,9 @@ impl MachineParts {
     fn read() -> Self {
         let local = machine_file().and_then(|path| {
             let loaded = private_file::load_or_create(&path, || Some(System.random()));
+            // The id is no secret: another user who works with this directory is on this machine.
             loaded
+                .or_else(|_| private_file::load_readable(&path))
                 .inspect_err(|error| tracing::warn!(error = %error, "no id of this machine"))
                 .ok()
         });

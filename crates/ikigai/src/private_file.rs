@@ -46,17 +46,36 @@ fn create(partial: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
+/// Reads a file that holds no secret; refuses one that others than its owner could have written.
+pub(crate) fn load_readable<const N: usize>(path: &Path) -> io::Result<[u8; N]> {
+    let file = open(path)?;
+    let about = file.metadata()?;
+    if !about.is_file() || about.mode() & 0o022 != 0 {
+        return Err(io::Error::other("other users can write the file"));
+    }
+    read(file)
+}
+
 /// Reads the file; refuses one that others own, can read or could have written.
 fn load<const N: usize>(path: &Path) -> io::Result<[u8; N]> {
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
-        .open(path)?;
+    let file = open(path)?;
     let about = file.metadata()?;
     let is_own = about.uid() == rustix::process::geteuid().as_raw();
     if !is_own || !about.is_file() || about.mode() & 0o077 != 0 {
         return Err(io::Error::other("other users can access the file"));
     }
+    read(file)
+}
+
+/// Opens a file, but not through a link.
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+        .open(path)
+}
+
+fn read<const N: usize>(file: File) -> io::Result<[u8; N]> {
     let mut bytes = Vec::new();
     file.take(N as u64 + 1).read_to_end(&mut bytes)?;
     let bytes = bytes.try_into();
