@@ -286,14 +286,14 @@ async fn commands_do_not_reach_each_others_sockets() {
 server = unix()
 server.bind('server')
 server.listen()
-print('ready', flush=True)
+open('listens', 'w').close()
 import time
 while not os.path.exists('done'):
     time.sleep(0.01)
 ";
     let second = site.base.join("shared");
     let connect = "
-while not os.path.exists('../work/server'):
+while not os.path.exists('../work/listens'):
     pass
 attempt(lambda: unix().connect('../work/server'))
 open('../work/done', 'w').close()
