@@ -1,4 +1,5 @@
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -97,8 +98,17 @@ fn a_directory_that_a_running_process_uses_stays() {
     let mut process = command
         .env("TMPDIR", &used)
         .stdin(Stdio::piped())
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .spawn()
+        .unwrap();
+    // Its environment can be read once the program itself runs.
+    process.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+    let mut echoed = [0];
+    process
+        .stdout
+        .as_mut()
+        .unwrap()
+        .read_exact(&mut echoed)
         .unwrap();
 
     assert_eq!(remove_abandoned_in(home.path()).unwrap(), 0);
